@@ -1,0 +1,209 @@
+-- name: claim_plain
+-- D1 and D2 in one for the plain send: mode auto, nobody took over, nothing newer, one part. What is not plain is missing from the result and
+-- goes through `gather` and `record`. No version is compared, so the outbound is locked as well as the row, else it would go out twice.
+-- $1 outbounds uuid[] · $2 attempts uuid[] · $3 worker int · $4 characters that fit into one part int
+with locked as materialized (
+  select q.outbound, q.attempt, o.conversation, o.business, o.body, o.buttons, o.round, o.basis_seq, o.action, i.user_id, c.account, k.channel
+  from unnest($1::uuid[], $2::uuid[]) as q (outbound, attempt) join outbound o on o.id = q.outbound
+    join conversation_state s on s.conversation = o.conversation join conversation c on c.id = o.conversation
+    join channel_identity i on i.conversation = o.conversation
+    join channel_account k on k.id = c.account and k.business = o.business join business b on b.id = o.business
+    left join account_rate r on r.account = k.id and r.business = k.business
+  where s.unguarded = 0 and s.sending_attempt is null and s.state = 'bot' and s.opted_out_at is null and coalesce(s.mode, 'auto') = 'auto' and s.handoff_epoch = o.epoch
+    and s.customer_seq <= o.basis_seq and k.state = 'on' and coalesce(k.mode, 'auto') = 'auto' and b.mode = 'auto' and coalesce(r.wait_until, '-infinity') <= now()
+    and o.mode = 'auto' and o.origin_kind = 'turn' and o.parts_sent = 0 and o.first_try_at is null and o.round = 1 and length(o.body) <= $4 and o.state || '' = 'queued'
+    and o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' order by e.basis_seq, e.id limit 1)
+  order by s.conversation for no key update of s, o),
+row as (
+  update conversation_state s set version = s.version + 1, sending_attempt = d.attempt, superseded_in_row = 0, unanswered_since = null
+  from locked d where s.conversation = d.conversation
+  returning s.guarded_seq, d.*),
+o as (
+  update outbound o set state = 'sending', ring_at = null, first_try_at = now() from row where o.id = row.outbound),
+a as (
+  insert into send_attempt (id, business, conversation, outbound, part, account, at_send_seq, worker)
+  select attempt, business, conversation, outbound, 1, account, guarded_seq, $3 from row),
+rate as (
+  insert into account_rate as x (account, business, sent) select account, business, count(*) from row group by account, business order by account
+  on conflict (account, business) do update set sent = x.sent + excluded.sent)
+select row.outbound, row.attempt, row.conversation, row.account, row.channel, row.user_id, row.body, row.buttons, row.round, m.thread, m.channel_message_id as in_reply_to
+from row left join lateral (select x.thread, x.channel_message_id from inbound_message x where x.conversation = row.conversation and x.seq <= row.basis_seq and x.kind <> 'echo' order by x.seq desc limit 1) m on true
+
+-- name: gather
+-- D1: what a send is decided on. No lock: the record compares the version.
+-- $1 outbounds uuid[]
+select o.id as outbound, o.conversation, o.business, o.origin_kind, o.basis_seq, o.epoch, o.mode as mode_at_decision, o.body, o.buttons, o.round, o.receipt, o.action, o.parts_sent, o.first_try_at, o.not_before,
+  s.version, s.unguarded, s.customer_seq, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out, s.mode, s.sending_attempt, s.superseded_in_row, s.unanswered_since,
+  b.mode as business_mode, k.mode as account_mode, k.state as account_state, k.channel, c.account, i.user_id, r.wait_until, now() as now,
+  o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' order by e.basis_seq, e.id limit 1) as first_in_line,
+  m.thread, m.channel_message_id as in_reply_to
+from unnest($1::uuid[]) q (id) join outbound o on o.id = q.id join conversation_state s on s.conversation = o.conversation join conversation c on c.id = o.conversation
+  join channel_identity i on i.conversation = o.conversation join channel_account k on k.id = c.account and k.business = o.business join business b on b.id = o.business
+  left join account_rate r on r.account = k.id and r.business = k.business
+  left join lateral (select x.thread, x.channel_message_id from inbound_message x where x.conversation = o.conversation and x.seq <= o.basis_seq and x.kind <> 'echo' order by x.seq desc limit 1) m on true
+where o.state || '' = 'queued'
+
+-- name: record
+-- D2: the claim of a send, or what became of it instead. The version is compared, so whatever changed since `gather` makes it fail.
+-- A prompt that ends takes its action with it; a new draft supersedes older ones. Returns the outbounds recorded.
+-- $1 outbounds uuid[] · $2 conversations uuid[] · $3 versions seen bigint[] · $4 next states text[] · $5 reasons text[] · $6 not before timestamptz[] · $7 attempts uuid[] · $8 part int[] · $9 parts int[] · $10 accounts int[] · $11 worker int
+with locked as materialized (
+  select d.*, s.business from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::uuid[], $8::int[], $9::int[], $10::int[])
+    as d (outbound, conversation, seen, next, reason, not_before, attempt, part, parts, account) join conversation_state s on s.conversation = d.conversation
+  where s.version = d.seen order by s.conversation for no key update of s),
+row as (
+  update conversation_state s
+  set version = s.version + 1, sending_attempt = case d.next when 'sending' then d.attempt else s.sending_attempt end,
+      superseded_in_row = case d.next when 'superseded' then s.superseded_in_row + 1 when 'sending' then 0 else s.superseded_in_row end,
+      unanswered_since = case when d.next in ('sending', 'draft') and s.customer_seq <= (select o.basis_seq from outbound o where o.id = d.outbound) then null else s.unanswered_since end
+  from locked d where s.conversation = d.conversation
+  returning s.guarded_seq, d.*),
+o as (
+  update outbound o set state = row.next, reason = row.reason, not_before = row.not_before, ring_at = case row.next when 'queued' then coalesce(row.not_before, now() + interval '1 s') end,
+    parts = greatest(row.parts, 1), first_try_at = case row.next when 'sending' then coalesce(o.first_try_at, now()) else o.first_try_at end
+  from row where o.id = row.outbound
+  returning o.id, o.conversation, o.action, o.state),
+older as (
+  update outbound x set state = 'superseded' from row
+  where row.next = 'draft' and x.conversation = row.conversation and x.state = 'draft' and x.id <> row.outbound and not x.receipt and x.origin_kind <> 'operator'
+  returning x.id),
+ended as (
+  update pending_action a set state = case when o.state = 'superseded' then 'superseded' else 'cleared' end, ended_at = now()
+  from o where o.state in ('superseded', 'discarded') and a.id = o.action and a.prompt = o.id and a.state = 'customer'),
+ended_older as (
+  update pending_action a set state = 'superseded', ended_at = now() where (a.prompt in (select id from older)) is true and a.state = 'customer'),
+a as (
+  insert into send_attempt (id, business, conversation, outbound, part, account, at_send_seq, worker)
+  select attempt, business, conversation, outbound, part, account, guarded_seq, $11 from row where next = 'sending'),
+rate as (
+  insert into account_rate as x (account, business, sent) select account, business, count(*) from row where next = 'sending' group by account, business order by account
+  on conflict (account, business) do update set sent = x.sent + excluded.sent),
+flagged as (
+  insert into flag (message, business, conversation, reason)
+  select m.id, row.business, row.conversation, 'receipt_not_sent' from row join outbound x on x.id = row.outbound and x.receipt
+    join lateral (select y.id from inbound_message y where y.conversation = row.conversation and y.seq <= x.basis_seq order by y.seq desc limit 1) m on true
+  where row.next = 'discarded'
+  on conflict do nothing)
+select row.outbound, row.next from row
+
+-- name: settle
+-- D3: what came of attempts, forward only; the next part's attempt or a free conversation; returns each conversation's next queued outbound.
+-- Again with the same arguments changes nothing.
+-- $1 attempts uuid[] · $2 conversations uuid[] · $3 outbounds uuid[] · $4 attempt states text[] · $5 ranks int[] · $6 provider ids text[] · $7 reasons text[] · $8 part int[] · $9 next attempts uuid[] (null: last part)
+-- $10 outbound's next state text[] (null: unchanged) · $11 retry after interval[] (null: none) · $12 worker int · $13 a retry is given up after interval · $14 what it becomes then text[]
+with settled as materialized (
+  select d.*, s.guarded_seq from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::uuid[], $10::text[], $11::interval[], $14::text[])
+    as d (attempt, conversation, outbound, state, rank, provider_id, reason, part, next_attempt, next_state, retry_after, gives_up_as) join conversation_state s on s.conversation = d.conversation
+  order by s.conversation for no key update of s),
+a as (
+  update send_attempt a set state = case when a.rank < d.rank or a.rank = 0 then d.state else a.state end, rank = greatest(a.rank, d.rank), provider_id = coalesce(a.provider_id, d.provider_id),
+    reason = d.reason, settled_at = coalesce(a.settled_at, now())
+  from settled d where a.id = d.attempt and (a.settled_at is null or a.provider_id is null)
+  returning a.id, a.business, a.account, a.rank),
+row as (
+  update conversation_state s set sending_attempt = d.next_attempt, version = s.version + 1
+  from settled d where s.conversation = d.conversation and s.sending_attempt = d.attempt
+  returning s.conversation),
+o as (
+  update outbound o
+  set state = case when d.next_state is null then o.state
+                   when d.next_state = 'queued' and o.first_try_at < now() - $13::interval then d.gives_up_as
+                   when o.state in ('delivered', 'read') and d.next_state = 'sent' then o.state
+                   else d.next_state end,
+      reason = case when d.next_state in ('draft', 'queued', 'unknown') then coalesce(d.reason, o.reason) else o.reason end,
+      parts_sent = case when d.rank > 0 then greatest(o.parts_sent, d.part) else o.parts_sent end,
+      sent_at = case when d.rank > 0 then coalesce(o.sent_at, now()) else o.sent_at end,
+      not_before = case when d.next_state = 'queued' then now() + d.retry_after end,
+      ring_at = case when d.next_state = 'queued' then now() + d.retry_after end
+  from settled d where o.id = d.outbound and o.state in ('sending', 'unknown', 'sent', 'delivered', 'read')),
+next_part as (
+  insert into send_attempt (id, business, conversation, outbound, part, account, at_send_seq, worker)
+  select d.next_attempt, a.business, d.conversation, d.outbound, d.part + 1, a.account, d.guarded_seq, $12
+  from settled d join a on a.id = d.attempt join row on row.conversation = d.conversation where d.next_attempt is not null
+  on conflict do nothing)
+select d.attempt, row.conversation is not null as current,
+  (select n.id from outbound n where n.conversation = d.conversation and n.state = 'queued' and n.id <> d.outbound order by n.basis_seq, n.id limit 1) as next
+from settled d left join row on row.conversation = d.conversation
+
+-- name: pause_account
+-- A provider's "wait" holds for all workers.
+-- $1 account int · $2 business int · $3 how long interval
+insert into account_rate as r (account, business, wait_until) values ($1, $2, now() + $3::interval)
+on conflict (account, business) do update set wait_until = greatest(r.wait_until, excluded.wait_until)
+
+-- name: disable_account
+-- The channel refused our credentials: the account is off, its queued outbounds wait, every conversation's claim must look again.
+-- $1 account int · $2 business int
+update channel_account set state = 'disabled' where id = $1 and business = $2 and state = 'on' returning id
+
+-- name: count
+-- One more attempt on a suspect ticket, counted before it is touched.
+update outbound set suspect = suspect + 1 where id = $1 and state || '' = 'queued' returning suspect
+
+-- name: give_up
+-- Five attempts ended badly: the reply becomes a draft for people, and the work lies among the dead.
+-- $1 outbound uuid · $2 dead id uuid
+with found as materialized (select o.id, o.business, o.conversation from outbound o where o.id = $1 and o.state || '' = 'queued'),
+row as (
+  update conversation_state s set version = s.version + 1 from (select s2.conversation from conversation_state s2 join found on found.conversation = s2.conversation for no key update of s2) l
+  where s.conversation = l.conversation returning s.conversation),
+o as (
+  update outbound o set state = 'draft', reason = 'processing_failed', ring_at = null from found where o.id = found.id and (select count(*) from row) > 0)
+insert into dead (id, business, stage, conversation, subject, reason) select $2, business, 'dispatch', conversation, id, 'dispatch failed on it five times' from found
+on conflict (stage, subject) do update set settled_at = null, died_at = now()
+returning subject
+
+-- name: anything_due
+-- The sweeper's cheap look.
+select exists (select from outbound where state = 'queued' and ring_at <= now() limit 1) as due
+
+-- name: ring_due
+-- W1: queued outbounds nobody rang for, their ring time moved on.
+-- $1 most int
+with due as materialized (
+  select id from outbound where state = 'queued' and ring_at <= now() order by ring_at limit $1 for no key update skip locked)
+update outbound o set ring_at = now() + interval '10 s' from due where o.id = due.id returning o.id
+
+-- name: senders
+-- W2: workers with sends under way.
+select distinct worker from send_attempt where state = 'sending'
+
+-- name: abandon
+-- W2 and W3: sends of a dead worker ($1), or ($1 null) under way for longer than $2: nobody knows whether they left. Where the channel takes an
+-- idempotency key ($3) they are queued again under the same key; elsewhere they are `unknown`, and never sent again by themselves.
+with lost as materialized (
+  select a.id, a.conversation, a.outbound, k.channel = any ($3::text[]) as again from send_attempt a join channel_account k on k.id = a.account and k.business = a.business
+  where a.state = 'sending' and (a.worker = $1 or ($1::int is null and a.started_at < now() - $2::interval))),
+locked as materialized (
+  select l.* from lost l join conversation_state s on s.conversation = l.conversation order by s.conversation for no key update of s),
+a as (
+  update send_attempt a set state = case when l.again then 'retried' else 'unknown' end, settled_at = now(), reason = 'nobody_knows' from locked l
+  where a.id = l.id and a.state = 'sending' returning a.id, a.outbound, a.conversation, l.again),
+o as (
+  update outbound o set state = case when a.again then 'queued' else 'unknown' end, reason = case when a.again then o.reason else 'no_answer' end, not_before = null, ring_at = case when a.again then now() end
+  from a where o.id = a.outbound and o.state = 'sending' returning o.id, o.state),
+row as (
+  update conversation_state s set sending_attempt = null, version = s.version + 1 from a where s.conversation = a.conversation and s.sending_attempt = a.id)
+select id from o where state = 'queued'
+
+-- name: open_decisions
+-- W3: what is unknown for two minutes becomes an open decision for operators: it may have arrived.
+with old as materialized (
+  select a.id, a.outbound, a.conversation from send_attempt a where a.state = 'unknown' and a.started_at < now() - interval '2 min'),
+locked as materialized (
+  select o.* from old o join conversation_state s on s.conversation = o.conversation order by s.conversation for no key update of s),
+a as (
+  update send_attempt a set state = 'undecided' from locked l where a.id = l.id and a.state = 'unknown' returning a.outbound, a.conversation),
+row as (
+  update conversation_state s set version = s.version + 1 from a where s.conversation = a.conversation)
+update outbound o set state = 'draft', reason = 'may_have_arrived', ring_at = null from a where o.id = a.outbound and o.state = 'unknown' returning o.id
+
+-- name: accounts
+-- How to reach accounts: their sealed secrets and the callback address.
+select a.id, a.business, a.channel, a.address, a.state, a.secrets, a.callback_url from channel_account a where a.id = any ($1::int[])
+
+-- name: deliver_sim
+-- The sim channel's other end. The key makes a repeated send a no-op that counts as accepted.
+-- $1 keys text[] · $2 businesses int[] · $3 accounts int[] · $4 user ids text[] · $5 bodies text[] · $6 buttons text[]
+insert into sim_delivery (key, business, account, user_id, body, buttons)
+select d.* from unnest($1::text[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[]) as d on conflict (account, key) do nothing

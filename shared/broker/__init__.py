@@ -1,0 +1,37 @@
+"""The broker carries the work and nothing else: tickets, in packets. `port` says what it promises.
+
+Whoever needs the in-process one makes it: `shared.broker.memory.MemoryBroker()`.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from shared.broker.port import Broker, Consumer, DeadLetter, Delivery
+from shared.broker.rabbit import RabbitBroker
+from shared.settings import Settings
+
+__all__ = ["Broker", "Consumer", "DeadLetter", "Delivery", "connect", "rebuild"]
+
+
+@asynccontextmanager
+async def connect(settings: Settings) -> AsyncIterator[Broker]:
+    """The broker at ``LEEWAY_AMQP_URL``, for as long as the context lasts.
+
+    One that is away is no error: it is tried until it is there. Raises Misconfigured, in one line, when it
+    refuses the user or the virtual host, or when a queue exists with other arguments.
+    """
+    broker = _broker(settings)
+    await broker.open()
+    try:
+        yield broker
+    finally:
+        await broker.close()
+
+
+async def rebuild(settings: Settings) -> None:
+    """Delete and declare the work queues, for those that `connect` refuses."""
+    await _broker(settings).rebuild()
+
+
+def _broker(settings: Settings) -> RabbitBroker:
+    return RabbitBroker(settings.amqp_url.get_secret_value(), confirm_s=settings.timeouts.confirm)

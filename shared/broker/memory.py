@@ -1,0 +1,170 @@
+"""The broker in this process: no network and no disk, the same promises. Packets travel as bytes here too."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from shared.broker.port import DeadLetter
+from shared.errors import NotPublished, Unavailable
+from shared.tickets import Packet, Stage, decode, encode
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    body: bytes
+    redelivered: bool = False
+
+
+class _Queue:
+    """One stage's messages, dealt to its consumers in turn while they have room."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.waiting: deque[_Message] = deque()
+        self.dead: list[DeadLetter] = []
+        self.consumers: deque[MemoryConsumer] = deque()
+
+    def put(self, body: bytes) -> None:
+        self.waiting.append(_Message(body))
+        self.deal()
+
+    def put_back(self, bodies: Sequence[bytes]) -> None:
+        """To the front, in their order, marked as redelivered."""
+        self.waiting.extendleft(_Message(body, redelivered=True) for body in reversed(bodies))
+        self.deal()
+
+    def deal(self) -> None:
+        while self.waiting and (consumer := self._next_with_room()) is not None:
+            message = self.waiting.popleft()
+            try:
+                packet = decode(message.body, self.stage)
+            except (
+                Exception
+            ) as error:  # as in RabbitMQ's consumer: no message that can't be read may stay in hand
+                reason = str(error) or type(error).__name__
+                self.dead.append(DeadLetter(stage=self.stage, reason=reason, body=message.body))
+            else:
+                consumer.receive(message, packet)
+
+    def _next_with_room(self) -> "MemoryConsumer | None":
+        for _ in range(len(self.consumers)):
+            consumer = self.consumers[0]
+            self.consumers.rotate(-1)
+            if consumer.has_room:
+                return consumer
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryDelivery:
+    packet: Packet
+    redelivered: bool
+    body: bytes
+    consumer: "MemoryConsumer"
+
+    async def ack(self) -> None:
+        self.consumer.acknowledge(self)
+
+
+class MemoryConsumer:
+    """What it was dealt and has not acknowledged is in hand; what of it nobody took yet is at hand."""
+
+    def __init__(self, queue: _Queue, *, prefetch: int) -> None:
+        self._queue = queue
+        self._prefetch = prefetch
+        self._in_hand: dict[MemoryDelivery, None] = {}
+        self._at_hand: deque[MemoryDelivery] = deque()
+        self._arrived = asyncio.Event()
+
+    @property
+    def attached(self) -> bool:
+        return self in self._queue.consumers
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._in_hand) < self._prefetch
+
+    async def take(self, *, most: int) -> Sequence[MemoryDelivery]:
+        self.attach()
+        while not self._at_hand:
+            self._arrived.clear()
+            await self._arrived.wait()
+        taken = [self._at_hand.popleft()]
+        tickets = len(taken[0].packet.ids)
+        while self._at_hand and (tickets := tickets + len(self._at_hand[0].packet.ids)) <= most:
+            taken.append(self._at_hand.popleft())
+        return taken
+
+    async def let_go(self) -> None:
+        self.detach()
+
+    def attach(self) -> None:
+        if not self.attached:
+            self._queue.consumers.append(self)
+            self._queue.deal()
+
+    def detach(self) -> None:
+        """Take no more, and give back everything in hand."""
+        if self.attached:
+            self._queue.consumers.remove(self)
+        bodies = [delivery.body for delivery in self._in_hand]
+        self._in_hand.clear()
+        self._at_hand.clear()
+        self._queue.put_back(bodies)
+
+    def receive(self, message: _Message, packet: Packet) -> None:
+        delivery = MemoryDelivery(packet, message.redelivered, message.body, self)
+        self._in_hand[delivery] = None
+        self._at_hand.append(delivery)
+        self._arrived.set()
+
+    def acknowledge(self, delivery: MemoryDelivery) -> None:
+        if delivery in self._in_hand:
+            del self._in_hand[delivery]
+            self._queue.deal()
+
+
+class MemoryBroker:
+    """The port `Broker` for one process: demo, simulator, evals, tests."""
+
+    def __init__(self) -> None:
+        self._queues = {stage: _Queue(stage) for stage in Stage}
+        self._closed = False
+
+    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
+        if self._closed:
+            raise NotPublished("the broker is closed")
+        for packet in packets:
+            self._queues[stage].put(encode(packet))
+        await asyncio.sleep(0)  # a confirm takes a turn of the loop, so that who only publishes starves nobody
+
+    @asynccontextmanager
+    async def consume(self, stage: Stage, *, prefetch: int) -> AsyncIterator[MemoryConsumer]:
+        consumer = MemoryConsumer(self._queues[stage], prefetch=prefetch)
+        consumer.attach()
+        try:
+            yield consumer
+        finally:
+            consumer.detach()
+
+    async def ready(self, stage: Stage) -> int:
+        if self._closed:
+            raise Unavailable("the broker is closed")
+        return len(self._queues[stage].waiting)
+
+    async def dead_letters(self, stage: Stage, *, most: int) -> Sequence[DeadLetter]:
+        return self._queues[stage].dead[:most]
+
+    async def drop_dead_letters(self, stage: Stage) -> int:
+        dropped = len(self._queues[stage].dead)
+        self._queues[stage].dead.clear()
+        return dropped
+
+    async def rebuild(self) -> None:
+        for queue in self._queues.values():
+            queue.waiting.clear()
+
+    async def close(self) -> None:
+        self._closed = True

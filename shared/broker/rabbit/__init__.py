@@ -1,0 +1,9 @@
+"""The broker on RabbitMQ, 3.10 and 4.x: the only door to aio_pika and aiormq.
+
+`broker` puts it together of a `link` each to publish and to consume, a `publishing` channel, and consumers:
+`consuming` keeps one `subscription` after another.
+"""
+
+from shared.broker.rabbit.broker import RabbitBroker
+
+__all__ = ["RabbitBroker"]

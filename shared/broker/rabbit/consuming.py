@@ -1,0 +1,183 @@
+"""A consumer that stays: it notices when the broker stopped delivering, and begins again."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import structlog
+from aio_pika.exceptions import ChannelNotFoundEntity
+
+from shared.broker.rabbit.asking import Asking, QueueMissing
+from shared.broker.rabbit.backoff import LONGEST_S, Chance, pause_s
+from shared.broker.rabbit.dead import reason_headers
+from shared.broker.rabbit.link import Link
+from shared.broker.rabbit.publishing import Publisher
+from shared.broker.rabbit.subscription import RabbitDelivery, Subscription, Unreadable
+from shared.broker.rabbit.trouble import translated
+from shared.errors import LeewayError, NotPublished, Unavailable
+from shared.tickets import Stage
+from shared.topology import DEAD_QUEUE, WORK_QUEUE
+
+ZEROS = 2  # the leader of a quorum queue that is too busy to count answers 0 of everything
+_log = structlog.get_logger(__name__)
+
+
+class RabbitConsumer:
+    """Two tasks while it is open: one keeps the subscription, one moves unreadable messages to the dead."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        link: Link,
+        publisher: Publisher,
+        prefetch: int,
+        watch_s: float,
+        timeout_s: float,
+        chance: Chance,
+    ) -> None:
+        self._stage = stage
+        self._queue = WORK_QUEUE[stage]
+        self._dead = DEAD_QUEUE[stage]
+        self._link = link
+        self._publisher = publisher
+        self._asking = Asking(link, timeout_s=timeout_s)
+        self._prefetch = prefetch
+        self._watch_s = watch_s
+        self._timeout_s = timeout_s
+        self._chance = chance
+        self._subscription: Subscription | None = None
+        self._arrived = asyncio.Event()
+        self._wanted = asyncio.Event()
+        self._unreadable: asyncio.Queue[Unreadable] = asyncio.Queue()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._bug: BaseException | None = None
+
+    @property
+    def attached(self) -> bool:
+        return self._subscription is not None and not self._subscription.lost.is_set()
+
+    async def take(self, *, most: int) -> Sequence[RabbitDelivery]:
+        self._wanted.set()
+        while True:
+            if self._bug is not None:
+                raise self._bug
+            # Nothing is awaited between taking out and returning: whoever cancels a take loses no packet.
+            if self._subscription is not None and (taken := self._subscription.take(most=most)):
+                return taken
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def let_go(self) -> None:
+        self._wanted.clear()
+        if self._subscription is not None:
+            await self._subscription.close()
+
+    def start(self) -> None:
+        """Subscribe as soon as the link is up, and keep it so until `close`."""
+        self._wanted.set()
+        for work, name in ((self._keep(), "keep"), (self._bury(), "bury")):
+            task = asyncio.create_task(work, name=f"broker {name} {self._stage}")
+            task.add_done_callback(self._on_done)
+            self._tasks.append(task)
+
+    async def close(self) -> None:
+        """Stop, and give back what is in hand."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        await self.let_go()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        """A keeper that ended of a bug must not leave `take` waiting for ever."""
+        if not task.cancelled():
+            self._bug = task.exception()
+            self._arrived.set()
+
+    async def _keep(self) -> None:
+        clock = asyncio.get_running_loop().time
+        failures = 0
+        while True:
+            await self._wanted.wait()
+            await self._link.up()
+            since = clock()
+            try:
+                await self._subscribe()
+                await self._watch()
+            except LeewayError as error:
+                _log.warning(
+                    "broker consumer not attached", stage=self._stage, failures=failures, error=str(error)
+                )
+            finally:
+                await self._unsubscribe()
+            failures = 0 if clock() - since > LONGEST_S or not self._wanted.is_set() else failures + 1
+            if failures:
+                await asyncio.sleep(pause_s(failures, self._chance()))
+
+    async def _subscribe(self) -> None:
+        subscription = Subscription(self._stage, timeout_s=self._timeout_s, arrived=self._arrived)
+        try:
+            with translated(f"consuming {self._queue}"):
+                async with asyncio.timeout(self._timeout_s):
+                    await subscription.open(
+                        self._link.connection(),
+                        prefetch=self._prefetch,
+                        unreadable=self._unreadable.put_nowait,
+                    )
+        except BaseException as error:
+            await subscription.close()
+            if isinstance(error.__cause__, ChannelNotFoundEntity):
+                await self._link.declare()
+            raise
+        self._subscription = subscription
+        _log.info("broker consumer attached", stage=self._stage)
+
+    async def _unsubscribe(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await subscription.close()
+
+    async def _watch(self) -> None:
+        """Return when the subscription is over, or when the broker has lost it without a word."""
+        while self._subscription is not None and self._wanted.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._watch_s):
+                    await self._subscription.lost.wait()
+            if self._subscription.lost.is_set() or not await self._known():
+                return
+
+    async def _known(self) -> bool:
+        """Whether the queue has a consumer, be it another's: when ours alone is lost, the broker says so."""
+        for _ in range(ZEROS):
+            try:
+                count = await self._asking.count(self._queue)
+            except QueueMissing:
+                await self._link.declare()
+                return False
+            except Unavailable:
+                return True  # no answer proves nothing; a lost link ends the subscription by itself
+            if count.consumers:
+                return True
+        return False
+
+    async def _bury(self) -> None:
+        while True:
+            message = await self._unreadable.get()
+            failures = 0
+            while not message.subscription.lost.is_set():
+                try:
+                    await self._publisher.publish(
+                        self._dead, [message.body], headers=reason_headers(message.reason)
+                    )
+                except NotPublished as error:
+                    failures += 1
+                    _log.warning(
+                        "unreadable message held", stage=self._stage, failures=failures, error=str(error)
+                    )
+                    await asyncio.sleep(pause_s(failures, self._chance()))
+                else:
+                    await message.subscription.ack(message.tag)
+                    _log.warning(
+                        "unreadable message moved to the dead", stage=self._stage, reason=message.reason
+                    )
+                    break

@@ -1,0 +1,111 @@
+"""Publishing with confirms, over a link of its own: in an alarm the broker stops reading from publishers."""
+
+import asyncio
+from collections.abc import Sequence
+from itertools import count
+from typing import cast
+
+import aiormq
+from aio_pika import DeliveryMode
+from aio_pika.exceptions import ChannelNotFoundEntity, PublishError
+from aiormq import spec
+from pamqp.common import FieldTable
+
+from shared.broker.rabbit.link import Link
+from shared.broker.rabbit.trouble import DRIVER_ERRORS, in_words, really_cancelled, translated
+from shared.errors import LeewayError, NotPublished
+from shared.topology import EXCHANGE
+
+Headers = FieldTable
+
+
+class Publisher:
+    """One channel in confirm mode, opened again when it was lost."""
+
+    def __init__(self, link: Link, *, confirm_s: float) -> None:
+        self._link = link
+        self._confirm_s = confirm_s
+        self._channel: aiormq.Channel | None = None
+        self._opening = asyncio.Lock()
+        self._queue_missing = False
+        self._numbers = count(1)
+
+    async def publish(self, queue: str, bodies: Sequence[bytes], *, headers: Headers | None = None) -> None:
+        """Publish them in flight together. Raises NotPublished unless each was confirmed in time."""
+        try:
+            async with asyncio.timeout(self._confirm_s):
+                channel = await self._ready()
+                if len(bodies) == 1:
+                    await self._send(channel, queue, bodies[0], headers)
+                else:
+                    await self._send_all(channel, queue, bodies, headers)
+        except TimeoutError as error:
+            raise NotPublished(f"no confirm for {queue} within {self._confirm_s:g} s") from error
+        except NotPublished:
+            raise
+        except LeewayError as error:
+            raise NotPublished(str(error)) from error
+
+    async def _ready(self) -> aiormq.Channel:
+        channel = self._channel
+        if channel is None or channel.is_closed or self._queue_missing:
+            async with self._opening:
+                channel = await self._open()
+        try:
+            async with asyncio.timeout(0):
+                await channel.connection.ready()
+        except TimeoutError as error:
+            # What is written now would pile up in our memory, and arrive long after the sweeper rang it
+            # again.
+            raise NotPublished("RabbitMQ takes no messages: an alarm (memory or disk) is on") from error
+        return channel
+
+    async def _open(self) -> aiormq.Channel:
+        connection = self._link.connection()
+        if self._queue_missing:
+            await self._link.declare()
+            self._queue_missing = False
+        if self._channel is None or self._channel.is_closed:
+            with translated("opening a channel"):
+                channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
+                self._channel = cast("aiormq.Channel", await channel.get_underlay_channel())
+        return self._channel
+
+    async def _send_all(
+        self, channel: aiormq.Channel, queue: str, bodies: Sequence[bytes], headers: Headers | None
+    ) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for body in bodies:
+                    group.create_task(self._send(channel, queue, body, headers))
+        except ExceptionGroup as errors:
+            first = errors.exceptions[0]
+            if isinstance(first, NotPublished):
+                raise first from errors
+            raise
+
+    async def _send(self, channel: aiormq.Channel, queue: str, body: bytes, headers: Headers | None) -> None:
+        """One message, confirmed. Without `wait`, or each would wait for the socket after the one before."""
+        properties = spec.Basic.Properties(
+            content_type="application/json",
+            delivery_mode=DeliveryMode.PERSISTENT,
+            message_id=str(
+                next(self._numbers)
+            ),  # by which aiormq tells what came back; its own is a costly random one
+            headers=headers,
+        )
+        try:
+            await channel.basic_publish(
+                body, exchange=EXCHANGE, routing_key=queue, properties=properties, mandatory=True, wait=False
+            )
+        except asyncio.CancelledError as error:
+            if really_cancelled():
+                raise
+            raise NotPublished(f"the connection was lost before {queue} confirmed") from error
+        except (PublishError, ChannelNotFoundEntity) as error:
+            self._queue_missing = True
+            raise NotPublished(
+                f"{queue} is not there or not bound; declared again at the next attempt"
+            ) from error
+        except DRIVER_ERRORS as error:
+            raise NotPublished(f"{queue} did not take it: {in_words(error)}") from error

@@ -1,0 +1,116 @@
+"""One channel's life as a consumer: what it delivered, and the event that says it is over."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import aiormq
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq.abc import DeliveredMessage
+
+from shared.broker.rabbit.trouble import DRIVER_ERRORS, really_cancelled, translated
+from shared.errors import Unavailable
+from shared.tickets import Packet, Stage, decode
+from shared.topology import WORK_QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class RabbitDelivery:
+    packet: Packet
+    redelivered: bool
+    tag: int
+    subscription: "Subscription"
+
+    async def ack(self) -> None:
+        await self.subscription.ack(self.tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A message that is no packet, in hand and unacknowledged."""
+
+    body: bytes
+    reason: str
+    tag: int
+    subscription: "Subscription"
+
+
+class Subscription:
+    """At most `prefetch` messages unacknowledged, here and in the hands of whoever took them."""
+
+    def __init__(self, stage: Stage, *, timeout_s: float, arrived: asyncio.Event) -> None:
+        self.lost = asyncio.Event()
+        self._stage = stage
+        self._timeout_s = timeout_s
+        self._arrived = arrived
+        self._deliveries: deque[RabbitDelivery] = deque()
+        self._unreadable: Callable[[Unreadable], None]
+        self._channel: AbstractChannel | None = None
+        self._driver: aiormq.Channel | None = None
+
+    async def open(
+        self, connection: AbstractConnection, *, prefetch: int, unreadable: Callable[[Unreadable], None]
+    ) -> None:
+        """Start consuming. Raises the driver's errors, among them that the queue is not there."""
+        self._unreadable = unreadable
+        self._channel = await connection.channel(publisher_confirms=False)
+        self._channel.close_callbacks.add(self._on_end)
+        await self._channel.set_qos(prefetch_count=prefetch)
+        # aio-pika's own message and queue objects cost more than the packet is worth: below them from here.
+        self._driver = cast("aiormq.Channel", await self._channel.get_underlay_channel())
+        self._driver.on_consumer_cancel_callbacks.add(self._on_end)
+        await self._driver.basic_consume(WORK_QUEUE[self._stage], self._on_message, no_ack=False)
+
+    def take(self, *, most: int) -> Sequence[RabbitDelivery]:
+        """What is here, oldest first, of at most `most` tickets, but one packet if there is any."""
+        taken: list[RabbitDelivery] = []
+        tickets = 0
+        while self._deliveries and not self.lost.is_set():
+            tickets += len(self._deliveries[0].packet.ids)
+            if taken and tickets > most:
+                break
+            taken.append(self._deliveries.popleft())
+        return taken
+
+    async def ack(self, tag: int) -> None:
+        """Acknowledge one message. Silent when the channel is lost: the broker has it back already."""
+        if self._driver is None or self.lost.is_set():
+            return
+        try:
+            async with asyncio.timeout(self._timeout_s):  # a dying connection takes ten frames, then none
+                await self._driver.basic_ack(tag, wait=False)
+        except asyncio.CancelledError:
+            if really_cancelled():
+                raise
+        except DRIVER_ERRORS:
+            self._on_end()
+
+    async def close(self) -> None:
+        """Give back to the broker everything that is not acknowledged."""
+        self._on_end()
+        if self._channel is not None:
+            with suppress(Unavailable), translated("closing a channel"):
+                async with asyncio.timeout(self._timeout_s):
+                    await self._channel.close()
+
+    def _on_end(self, *_: Any) -> None:
+        self.lost.set()
+        self._deliveries.clear()  # they come again, to us or to another
+
+    async def _on_message(self, message: DeliveredMessage) -> None:
+        tag, body = message.delivery_tag, message.body
+        if tag is None or self.lost.is_set():
+            return
+        try:
+            packet = decode(body, self._stage)
+        except (
+            Exception
+        ) as error:  # Unusable; a decoder that fails otherwise must not leave the message in hand either
+            reason = str(error) or type(error).__name__
+            self._unreadable(Unreadable(body=body, reason=reason, tag=tag, subscription=self))
+            return
+        self._deliveries.append(RabbitDelivery(packet, bool(message.redelivered), tag, self))
+        self._arrived.set()

@@ -1,0 +1,1 @@
+"""Language models behind one port: real endpoints through the openai client, and the rule-based mock."""

@@ -1,0 +1,25 @@
+"""What an inbound message is, as every stage speaks of it."""
+
+from enum import StrEnum
+
+
+class MessageKind(StrEnum):
+    """What arrived, by how it must be treated rather than by how its channel calls it."""
+
+    TEXT = "text"
+    BUTTON = "button"  # a press of one of our buttons; its text is a label, never read as a yes
+    MEDIA = "media"  # something a person should see; its caption is text
+    REACTION = "reaction"  # stored, starts no turn
+    SYSTEM = "system"  # said by the channel itself
+    ECHO = "echo"  # our side speaking: our own send, or a person on the business's phone
+    GROUP = "group"  # not a private chat
+    UNSUPPORTED = "unsupported"  # a sticker, an empty text, a kind nobody has seen yet
+
+
+class Verdict(StrEnum):
+    """What the guard decided about one message."""
+
+    TURN = "turn"  # the agent handles it
+    STORED = "stored"  # kept and shown, nothing follows
+    CONSENT = "consent"  # an opt-out or opt-in word
+    HANDOFF = "handoff"  # people take over

@@ -1,0 +1,154 @@
+"""What a domain pack is: its tools, wording, prompt and mock rules. The pipeline knows packs only by this page.
+
+A pack is found by entry point (group ``leeway.packs``), so it can live in a package of its own. Its tools get customer
+and business from the turn; nothing the model or the customer says is an identity.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel
+
+from shared.autonomy import DEFAULT_LEVEL, Risk
+from shared.errors import Misconfigured
+from shared.ids import BusinessId, CustomerId
+from shared.llm.port import Answer, Request
+
+Row = Mapping[str, Any]
+
+
+class Sql(Protocol):
+    """A connection as the tenant role: it sees the turn's business and nothing else. One transaction, 3 s a statement."""
+
+    async def fetch(self, query: str, *arguments: object) -> Sequence[Row]:
+        """The rows of a named query (``pack.name``, from the pack's ``.sql`` files)."""
+        ...
+
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        """Undo what failed inside, keep the rest. A constraint's refusal leaves it as shared.errors.ConstraintRefused."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """Whom and what a call is for. Made by the turn, never from the chat."""
+
+    sql: Sql
+    business: BusinessId
+    customer: CustomerId
+    now: datetime  # business time, zone UTC
+    zone: ZoneInfo
+    locale: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Established:
+    """A read's result, for the model. Plain JSON values."""
+
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A checked action that could run now: arguments as they will be executed, and every value its prompt shows.
+
+    The digest that a confirmation stands for covers both.
+    """
+
+    arguments: Mapping[str, Any]
+    shown: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a call can't run, as a stable code, and what helps: alternatives, the allowed values."""
+
+    code: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """An executed action; stored in the receipt and worded for the customer."""
+
+    result: Mapping[str, Any]
+
+
+class ToolKind(StrEnum):
+    READ = "read"
+    ACTION = "action"
+
+
+Read = Callable[[ToolContext, Any], Awaitable[Established | Refusal]]
+Check = Callable[[ToolContext, Any], Awaitable[Proposal | Refusal]]
+Execute = Callable[[ToolContext, Proposal, str], Awaitable[Done | Refusal]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """An operation the agent may request. `read` for reads; `check`, `execute` and the wording for actions."""
+
+    name: str
+    description: str  # for the model
+    arguments: type[BaseModel]  # strict, unknown fields refused
+    kind: ToolKind
+    risk: Risk | None
+    wrong_call_costs: str  # one line that says what a wrong call costs; a test refuses a class without it
+    floor: int = 0  # confirmations needed at every level
+    level: int = DEFAULT_LEVEL
+    read: Read | None = None
+    check: Check | None = None  # the dry run: at the proposal, and again at execution
+    execute: Execute | None = None  # idempotent by the key it is given
+    word_prompt: Callable[[Mapping[str, Any], str], str] | None = None  # (shown, locale) → the question, without how to answer
+    word_done: Callable[[Mapping[str, Any], str], str] | None = None  # (result, locale) → what was done
+    word_refusal: Callable[[Refusal, str], str] | None = None  # (refusal, locale) → why not, and what else is possible
+
+
+class Pack(Protocol):
+    """A domain: everything the pipeline asks of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tools(self) -> Sequence[Tool]: ...
+
+    @property
+    def queries(self) -> Sequence[Path]:
+        """The pack's ``.sql`` files of named queries."""
+        ...
+
+    @property
+    def migrations(self) -> Path:
+        """The folder of the pack's numbered SQL migrations, in a schema of the pack's name."""
+        ...
+
+    async def prompt_facts(self, context: ToolContext) -> str:
+        """What the system prompt says of this business: names, hours, the pack's own advice. Stable text first."""
+        ...
+
+    def mock_answer(self, request: Request) -> Answer:
+        """The rule-based mock model for this domain: deterministic, EN and RO."""
+        ...
+
+    async def seed(self, sql: Sql, business: BusinessId, *, now: datetime) -> None:
+        """The demo business's own data; again is a no-op."""
+        ...
+
+
+def load_packs() -> dict[str, Pack]:
+    """Every installed pack by name. Raises Misconfigured for two of one name."""
+    packs: dict[str, Pack] = {}
+    for entry in entry_points(group="leeway.packs"):
+        pack: Pack = entry.load()
+        if pack.name in packs:
+            raise Misconfigured(f"Two installed packs are called {pack.name}; remove one of them.")
+        packs[pack.name] = pack
+    return packs

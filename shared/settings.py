@@ -1,0 +1,89 @@
+"""The environment, read once and checked at start: every problem in one message that names its variable."""
+
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from shared.errors import Misconfigured
+
+
+class Timeouts(BaseSettings):
+    """Time-outs in seconds. They nest; `nested` says how, and a set that does not is refused at start."""
+
+    model_config = SettingsConfigDict(env_prefix="LEEWAY_TIMEOUT_", env_file=".env", extra="ignore", frozen=True)
+
+    lock: float = 2.0
+    statement: float = 5.0
+    confirm: float = 5.0
+    begin_send: float = 5.0
+    provider: float = 15.0
+    drain: float = 20.0
+    grace: float = 25.0
+    drain_model: float = 15.0
+    heartbeat: float = 10.0
+    lease: float = 30.0
+    unknown: float = 45.0
+    model_call: float = 45.0
+    turn: float = 60.0
+    hold: float = 600.0
+
+    @model_validator(mode="after")
+    def nested(self) -> Self:
+        rules = (
+            (self.lock < self.statement, "LOCK must be below STATEMENT"),
+            (self.begin_send + self.provider < self.unknown, "BEGIN_SEND + PROVIDER must be below UNKNOWN"),
+            (2 * self.heartbeat < self.lease, "twice HEARTBEAT must be below LEASE"),
+            (self.begin_send + self.provider <= self.drain, "BEGIN_SEND + PROVIDER must fit into DRAIN"),
+            (self.drain < self.grace, "DRAIN must be below GRACE (the container's stop_grace_period)"),
+            (self.model_call < self.turn, "MODEL_CALL must be below TURN"),
+            (self.confirm < self.drain, "CONFIRM must be below DRAIN"),
+            (self.drain_model < self.drain, "DRAIN_MODEL must be below DRAIN"),
+        )
+        broken = [text for holds, text in rules if not holds]
+        if broken:
+            raise ValueError("LEEWAY_TIMEOUT_…: " + "; ".join(broken))
+        return self
+
+
+class Settings(BaseSettings):
+    """What every process of an installation reads. Per-business settings live in Postgres instead."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="LEEWAY_", env_file=".env", extra="ignore", frozen=True, populate_by_name=True
+    )
+
+    database_url: SecretStr = SecretStr("postgresql://leeway:leeway@127.0.0.1:5432/leeway")
+    amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
+    secret_key: SecretStr | None = None
+    pool_size: int = Field(default=4, ge=1, le=100)
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = Field(default=0, ge=0, le=65535)
+
+    slots: int = Field(default=100, ge=1, le=10_000)
+    batch: int = Field(default=100, ge=1, le=400)
+    prefetch: int = Field(default=32, ge=1, le=1_000)
+    allow_internal_callbacks: bool = False
+
+    llm: str = Field(default="mock", validation_alias="LLM")
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    timeouts: Timeouts = Field(default_factory=Timeouts)
+
+
+def load_settings(**overrides: object) -> Settings:
+    """The settings from the environment and ``.env``; `overrides` win. Raises Misconfigured with every problem."""
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]  # pydantic checks each of them
+    except ValidationError as error:
+        problems = [f"{_variable(item['loc'])}: {item['msg']}" for item in error.errors()]
+        raise Misconfigured("Configuration: " + "; ".join(problems)) from error
+
+
+def _variable(path: tuple[int | str, ...]) -> str:
+    name = ".".join(str(part) for part in path)
+    return name if name.isupper() or not name else f"LEEWAY_{name.upper()}"

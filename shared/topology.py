@@ -1,0 +1,16 @@
+"""The broker's topology, as data: one exchange, a work queue and a queue of the dead for each stage.
+
+RabbitMQ 3.10 and 4.x differ in their defaults, so everything that matters is said here and nothing else is used.
+"""
+
+from typing import Final
+
+from shared.tickets import Stage
+
+EXCHANGE: Final = "leeway"
+DELIVERY_LIMIT: Final = 20  # explicit, since its default differs by version; it decides nothing about a message
+QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
+DEAD_QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum"}
+
+WORK_QUEUE: Final[dict[Stage, str]] = {stage: f"leeway.{stage}" for stage in Stage}
+DEAD_QUEUE: Final[dict[Stage, str]] = {stage: f"leeway.dead.{stage}" for stage in Stage}

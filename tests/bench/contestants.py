@@ -1,0 +1,116 @@
+"""Who takes part: what a contestant must be able to do, and the list of them with the size of their runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tests.bench import ratios
+from tests.bench.model import Pace, Sample, Throughput
+from tests.bench.servers import Servers
+
+
+class Contestant(Protocol):
+    """Four durable stages behind a queue or a webhook. Used once: setup, runs, teardown."""
+
+    name: str
+
+    async def setup(self, servers: Servers) -> None:
+        """Starts processes, schema and queues under a prefix of its own, and warms all of it up."""
+
+    async def run_throughput(self, messages: int) -> Throughput:
+        """Lets `messages` in as fast as they go; from the first stage's first commit to the last's last."""
+
+    async def run_paced(self, label: str, rate: float, seconds: float) -> Pace:
+        """Lets `rate` messages a second in for `seconds`; latency from entry to the last stage's commit."""
+
+    async def teardown(self) -> None:
+        """Ends every process it started and deletes what it made; safe after a setup that failed halfway."""
+
+
+class WebContestant(Protocol):
+    """An HTTP endpoint that takes messages in. Used once: setup, run, teardown."""
+
+    name: str
+
+    async def setup(self, servers: Servers) -> None:
+        """Starts the server."""
+
+    async def run(self, seconds: float, connections: int) -> Sample:
+        """Keeps `connections` busy for `seconds`, each with one request after another."""
+
+    async def teardown(self) -> None:
+        """Ends the server and deletes what it made; safe after a setup that failed halfway."""
+
+
+@dataclass(frozen=True)
+class ChainEntry:
+    """A contestant, and the fixed rates it is paced at.
+
+    `probe` messages tell its rate roughly: the throughput run is as many as make some seconds, so that a fast
+    machine is not measured by a blink nor a slow one past its time.
+    """
+
+    make: Callable[[], Contestant]
+    probe: int
+    rates: tuple[int, ...] = (20, 200)
+
+
+@dataclass(frozen=True)
+class WebEntry:
+    """A web contestant."""
+
+    make: Callable[[], WebContestant]
+
+
+Entry = ChainEntry | WebEntry
+
+
+def _floor() -> Contestant:
+    from tests.bench.chain import Chain
+    from tests.bench.floor import FloorForm
+
+    return Chain(FloorForm())
+
+
+def _faststream() -> Contestant:
+    from tests.bench.chain import Chain
+    from tests.bench.peers.faststream_job import FastStreamForm
+
+    return Chain(FastStreamForm())
+
+
+def _celery() -> Contestant:
+    from tests.bench.chain import Chain
+    from tests.bench.peers.celery_job import CeleryForm
+
+    return Chain(CeleryForm())
+
+
+def _dramatiq() -> Contestant:
+    from tests.bench.chain import Chain
+    from tests.bench.peers.dramatiq_job import DramatiqForm
+
+    return Chain(DramatiqForm())
+
+
+def _web_bare() -> WebContestant:
+    from tests.bench.web import bare
+
+    return bare()
+
+
+def _web_usual() -> WebContestant:
+    from tests.bench.web import usual
+
+    return usual()
+
+
+ENTRIES: dict[str, Entry] = {
+    ratios.FLOOR: ChainEntry(_floor, probe=5_000),
+    ratios.PEERS[0]: ChainEntry(_faststream, probe=150, rates=(20,)),
+    ratios.PEERS[1]: ChainEntry(_celery, probe=150, rates=(20,)),
+    ratios.PEERS[2]: ChainEntry(_dramatiq, probe=150, rates=(20,)),
+    ratios.WEB_BARE: WebEntry(_web_bare),
+    ratios.WEB_USUAL: WebEntry(_web_usual),
+}
+"""In the order in which a round runs them. Peers are not paced at 200/s: some can't do it everywhere."""

@@ -1,0 +1,145 @@
+"""Fixtures that bring real servers. Nothing is started for a session that selects no test needing them."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.choice import Bringer, Choice
+from tests.support.desk import Desk, DeskServer, OwnDesk, RemoteDesk, shared_postgres, shared_rabbitmq
+from tests.support.nodes import ServersUnavailableError
+from tests.support.servers import Postgres, RabbitMQ, Servers
+
+DESK: pytest.StashKey[Desk] = pytest.StashKey()
+DESK_SERVER: pytest.StashKey[DeskServer] = pytest.StashKey()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.stash[DESK] = RemoteDesk(worker["leeway_desk_place"], bytes.fromhex(worker["leeway_desk_key"]))
+        return
+    config.stash[DESK] = OwnDesk(Bringer(Choice.from_environment()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist, in the controller, for each worker."""
+    stash = node.config.stash
+    if DESK_SERVER not in stash:
+        stash[DESK_SERVER] = DeskServer(stash[DESK])
+    node.workerinput["leeway_desk_place"] = stash[DESK_SERVER].place
+    node.workerinput["leeway_desk_key"] = stash[DESK_SERVER].key.hex()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return Choice.from_environment().describe()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    desk = config.stash.get(DESK, None)
+    if isinstance(desk, OwnDesk):
+        for note in desk.bringer.notes:
+            terminalreporter.write_line(f"server: {note}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    desk = config.stash.get(DESK, None)
+    if isinstance(desk, OwnDesk):
+        desk.close()
+    if DESK_SERVER in config.stash:
+        config.stash[DESK_SERVER].close()
+
+
+@pytest.fixture(scope="session")
+def desk(request: pytest.FixtureRequest) -> Desk:
+    return request.config.stash[DESK]
+
+
+@pytest.fixture(scope="session")
+def postgres(desk: Desk) -> Postgres:
+    """The run's Postgres. All tests share it, so none may stop it."""
+    with one_clear_error():
+        return shared_postgres(desk)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(desk: Desk) -> RabbitMQ:
+    """The run's RabbitMQ. All tests share it, so none may stop it or set its alarms."""
+    with one_clear_error():
+        return shared_rabbitmq(desk)
+
+
+@pytest.fixture
+async def database_url(postgres: Postgres) -> AsyncIterator[str]:
+    """A database of the test's own, all migrations applied."""
+    url = await postgres.create_database()
+    yield url
+    await postgres.drop_database(url)
+
+
+@pytest.fixture
+async def empty_database_url(postgres: Postgres) -> AsyncIterator[str]:
+    """A database of the test's own, with nothing in it."""
+    url = await postgres.create_database(migrated=False)
+    yield url
+    await postgres.drop_database(url)
+
+
+@pytest.fixture
+async def amqp_url(rabbitmq: RabbitMQ) -> AsyncIterator[str]:
+    """A virtual host of the test's own."""
+    url = await rabbitmq.create_vhost()
+    yield url
+    await rabbitmq.delete_vhost(url)
+
+
+@pytest.fixture(scope="session")
+def private_postgres(desk: Desk) -> Iterator[Postgres]:
+    """Behind own_postgres: started once per worker, handed to one test after the other."""
+    bringer = Bringer()
+    with one_clear_error():
+        server = Postgres(bringer.postgres(private=True))
+    desk.note("; ".join(bringer.notes))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def private_rabbitmq(desk: Desk) -> Iterator[RabbitMQ]:
+    """Behind own_rabbitmq: started once per worker, handed to one test after the other."""
+    bringer = Bringer()
+    with one_clear_error():
+        server = RabbitMQ(bringer.rabbitmq(private=True))
+    desk.note("; ".join(bringer.notes))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def own_postgres(private_postgres: Postgres) -> Postgres:
+    """A Postgres that only this test uses: to restart, stop, kill."""
+    await private_postgres.restore()
+    return private_postgres
+
+
+@pytest.fixture
+async def own_rabbitmq(private_rabbitmq: RabbitMQ) -> RabbitMQ:
+    """A RabbitMQ that only this test uses: to restart, stop, kill, wipe, alarm."""
+    await private_rabbitmq.restore()
+    return private_rabbitmq
+
+
+@pytest.fixture
+def own_servers(own_postgres: Postgres, own_rabbitmq: RabbitMQ) -> Servers:
+    """The pair of them."""
+    return Servers(own_postgres, own_rabbitmq)
+
+
+@contextlib.contextmanager
+def one_clear_error() -> Iterator[None]:
+    try:
+        yield
+    except ServersUnavailableError as error:
+        pytest.fail(str(error), pytrace=False)
