@@ -1,1 +1,1 @@
-"""Domain packs: a folder each, found by entry point. They know the shared pages, never a service and never each other."""
+"""Domain packs: a folder each, found by entry point. They know shared pages, no service and no other pack."""

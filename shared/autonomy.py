@@ -41,7 +41,9 @@ _RULINGS: Final[dict[Risk, tuple[Ruling, Ruling, Ruling, Ruling, Ruling]]] = {
 
 def strictest(*modes: Mode | None) -> Mode:
     """The strictest of the modes that are set (off < suggest < auto); suggest when none is."""
-    return min((mode for mode in modes if mode is not None), key=_STRICTNESS.__getitem__, default=Mode.SUGGEST)
+    return min(
+        (mode for mode in modes if mode is not None), key=_STRICTNESS.__getitem__, default=Mode.SUGGEST
+    )
 
 
 def decide(level: object, risk: Risk | None) -> Ruling:

@@ -36,6 +36,19 @@ class Sql(Protocol):
         ...
 
 
+class NoSql:
+    """Stands in a context until a transaction is open. Asking it anything is our mistake."""
+
+    async def fetch(self, query: str, *arguments: object) -> Sequence[Row]:
+        raise AssertionError(f"{query} was asked outside a transaction")
+
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        raise AssertionError("a savepoint outside a transaction")
+
+
+NO_SQL: Sql = NoSql()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """Whom and what a call is for. Made by the turn, never from the chat."""
@@ -46,6 +59,9 @@ class ToolContext:
     now: datetime  # business time, zone UTC
     zone: ZoneInfo
     locale: str
+    said: str = (
+        ""  # the customer's own words in this turn: a check may hold the model's arguments against them
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +117,19 @@ class Tool:
     kind: ToolKind
     risk: Risk | None
     wrong_call_costs: str  # one line that says what a wrong call costs; a test refuses a class without it
+    example: str = ""  # of an action: words of a customer that lack nothing, for the prompt
     floor: int = 0  # confirmations needed at every level
     level: int = DEFAULT_LEVEL
     read: Read | None = None
     check: Check | None = None  # the dry run: at the proposal, and again at execution
     execute: Execute | None = None  # idempotent by the key it is given
-    word_prompt: Callable[[Mapping[str, Any], str], str] | None = None  # (shown, locale) → the question, without how to answer
+    word_prompt: Callable[[Mapping[str, Any], str], str] | None = (
+        None  # (shown, locale) → the question, without how to answer
+    )
     word_done: Callable[[Mapping[str, Any], str], str] | None = None  # (result, locale) → what was done
-    word_refusal: Callable[[Refusal, str], str] | None = None  # (refusal, locale) → why not, and what else is possible
+    word_refusal: Callable[[Refusal, str], str] | None = (
+        None  # (refusal, locale) → why not, and what else is possible
+    )
 
 
 class Pack(Protocol):

@@ -11,7 +11,9 @@ from shared.errors import Misconfigured
 class Timeouts(BaseSettings):
     """Time-outs in seconds. They nest; `nested` says how, and a set that does not is refused at start."""
 
-    model_config = SettingsConfigDict(env_prefix="LEEWAY_TIMEOUT_", env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="LEEWAY_TIMEOUT_", env_file=".env", extra="ignore", frozen=True
+    )
 
     lock: float = 2.0
     statement: float = 5.0

@@ -8,7 +8,9 @@ from typing import Final
 from shared.tickets import Stage
 
 EXCHANGE: Final = "leeway"
-DELIVERY_LIMIT: Final = 20  # explicit, since its default differs by version; it decides nothing about a message
+DELIVERY_LIMIT: Final = (
+    20  # explicit, since its default differs by version; it decides nothing about a message
+)
 QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
 DEAD_QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum"}
 

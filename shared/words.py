@@ -1,7 +1,8 @@
-"""What two texts have in common once spelling is set aside. Pure; the word lists are data in shared/locales."""
+"""What texts have in common once spelling is set aside. Pure; the word lists are data in shared/locales."""
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
@@ -9,18 +10,19 @@ from typing import Final
 COMPARED_CHARS_MAX: Final = 2_000  # of each text, when two are held against each other
 NEAR_SAME_RATIO: Final = 0.9
 NUMBERS_TELL_APART_BELOW_CHARS: Final = 40  # "monday at 10" and "monday at 11" are two requests
-_DIFFLIB_PLAIN_BELOW_CHARS: Final = 200  # from here on difflib's own short cut for popular letters bounds its cost
+_ENDS_LEFT_OUT_FROM_CHARS: Final = 400  # of both texts; shorter ones are matched as they are
+_STEPS_MAX: Final = 10_000  # pairs of equal letters, which difflib's cost grows with; some milliseconds
 
-# Nothing of these is seen: joiners, marks of direction, variation selectors, soft hyphens, fillers, skin tones.
-# Not among them, so that a text with them is not taken for the bare word: overrides of direction, tag characters.
+# Nothing of these is seen: joiners, marks of direction, variation selectors, fillers; skin tones go too.
+# Not among them, so that a text with them is not the bare word: overrides of direction, tag characters.
 _UNSEEN: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202c\u2060-\u206f"
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]"
 )
-_ALIKE: Final = str.maketrans({"ş": "ș", "ţ": "ț", "’": "'", "‘": "'", "ʼ": "'", "`": "'"})
+_ALIKE: Final = str.maketrans({"ş": "ș", "ţ": "ț", "’": "'", "‘": "'", "ʼ": "'"})
 
-# Outer punctuation that leaves a word what it is. Not among it: "?" (it asks), "~" (strikes out), ">" (quotes),
-# and the brackets of a sad face: "(" at the end.
+# Outer punctuation that leaves a word what it is. Not among it: "?" (it asks), "~" (it strikes out), ">" (it
+# quotes), and "(" at the end (a sad face).
 _EITHER_SIDE: Final = " .,;:!¡*_'\"“”„«»‹›-–—、。"
 _BEFORE: Final = _EITHER_SIDE + "(["
 _AFTER: Final = _EITHER_SIDE + ")]"
@@ -29,8 +31,9 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 
 def normalise(text: str, dropped_marks: frozenset[str] = frozenset()) -> str:
-    """The text as word lists hold it: NFKC, case folded, unseen characters gone, comma and cedilla alike, outer
-    punctuation gone, white space single. `dropped_marks` are the combining marks a locale's writers leave out."""
+    """The text as word lists hold it: NFKC, case folded, unseen characters and outer punctuation gone, comma
+    and cedilla alike, white space single. `dropped_marks` are combining marks that a locale's writers omit.
+    """
     return spaced(fold(text, dropped_marks)).lstrip(_BEFORE).rstrip(_AFTER)
 
 
@@ -51,8 +54,10 @@ def spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def without_ending(text: str, endings: Iterable[str]) -> str:
-    """A normalised text without one of the endings, as "stop" of "stop. thanks a lot"; itself when nothing is left."""
+def without_ending(text: str, endings: tuple[str, ...]) -> str:
+    """A normalised text without the longest ending it has ("stop" of "stop. thanks a lot"), or itself."""
+    if not text.endswith(endings):
+        return text
     for ending in endings:
         if text.endswith(ending):
             rest = text[: -len(ending)]
@@ -90,32 +95,44 @@ def _branches(phrases: Sequence[str]) -> str:
 def near_same(one: str, other: str) -> bool:
     """Whether two normalised texts are the same but for a little (difflib's ratio of 0.9 or more).
 
-    Short texts that differ in a number are not: they ask for different things. Cost is bounded: 2,000 characters,
-    and of long texts only what lies between their common beginning and end is matched.
+    Short texts that differ in a number are not: they ask for different things. Cost is bounded: of 2,000
+    characters at most, only what lies between a common beginning and end is matched, by words where letters
+    would take too many steps.
     """
     one, other = one[:COMPARED_CHARS_MAX], other[:COMPARED_CHARS_MAX]
     if one == other:
         return True
     total = len(one) + len(other)
-    needed = NEAR_SAME_RATIO * total / 2  # matching characters
-    if min(len(one), len(other)) < needed:
+
+    def enough(alike: int) -> bool:
+        return 2 * alike / total >= NEAR_SAME_RATIO
+
+    if not enough(min(len(one), len(other))):
         return False
     if total < 2 * NUMBERS_TELL_APART_BELOW_CHARS and _NUMBERS.findall(one) != _NUMBERS.findall(other):
         return False
-    if max(len(one), len(other)) < _DIFFLIB_PLAIN_BELOW_CHARS:
-        return _ratio_reaches(one, other)
-    shared, one, other = _trimmed(one, other)
-    if shared >= needed:
-        return True
-    matcher = SequenceMatcher(None, one, other)
-    return shared + matcher.quick_ratio() * (len(one) + len(other)) / 2 >= needed and (
-        shared + matcher.ratio() * (len(one) + len(other)) / 2 >= needed
+    ends = 0
+    if total >= _ENDS_LEFT_OUT_FROM_CHARS:
+        ends, one, other = _trimmed(one, other)
+    letters, others = Counter(one), Counter(other)
+    if enough(ends) or not enough(ends + (letters & others).total()):
+        return enough(ends)
+    steps = sum(count * others[letter] for letter, count in letters.items())
+    return enough(ends + (_alike(one, other) if steps <= _STEPS_MAX else _alike_by_words(one, other)))
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters difflib matches, its short cut for popular ones turned off."""
+    return sum(
+        block.size for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
     )
 
 
-def _ratio_reaches(one: str, other: str) -> bool:
-    matcher = SequenceMatcher(None, one, other)
-    return matcher.quick_ratio() >= NEAR_SAME_RATIO and matcher.ratio() >= NEAR_SAME_RATIO
+def _alike_by_words(one: str, other: str) -> int:
+    """How many characters lie in the words that difflib matches."""
+    words = one.split(" ")
+    blocks = SequenceMatcher(None, words, other.split(" ")).get_matching_blocks()
+    return sum(len(" ".join(words[block.a : block.a + block.size])) for block in blocks)
 
 
 def _trimmed(one: str, other: str) -> tuple[int, str, str]:

@@ -1,19 +1,18 @@
 """When the clinic can take whom. Pure: the clinic's facts and the instant go in, a decision comes out.
 
-Instants are in UTC; opening hours are local times of the clinic's zone. A slot is free when it lies inside one stretch of
-opening hours, after now, beside what its dentist and its customer have booked.
+Instants are in UTC; opening hours are local times of the clinic's zone. A slot is free when it lies inside
+one stretch of opening hours, after now, beside what its dentist and its customer have booked.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from enum import StrEnum
-from functools import cached_property
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from packs.clinic.dates import NamedDays, normal
+from packs.clinic.facts import Dentist, Diary, PartOfDay, Service, Span, Why
 from shared.packs import Refusal
 
 GRID: Final = timedelta(minutes=15)  # slots offered begin on it; a customer may ask for any minute
@@ -22,107 +21,11 @@ OFFERED_MAX: Final = 8
 ALTERNATIVES_MAX: Final = 3
 OTHER_DENTIST_WEIGHS: Final = timedelta(minutes=30)  # how far the same dentist is preferred as an alternative
 
-Span = tuple[datetime, datetime]
-
-
-class Why(StrEnum):
-    """Why an appointment can't be."""
-
-    UNKNOWN_SERVICE = "unknown_service"
-    UNKNOWN_DENTIST = "unknown_dentist"
-    NOT_OFFERED = "not_offered"
-    IN_THE_PAST = "in_the_past"
-    CLOSED = "closed"
-    NO_SUCH_TIME = "no_such_time"
-    SLOT_TAKEN = "slot_taken"
-    OVERLAPS_OWN = "overlaps_own"
-    TOO_FAR = "too_far"
-    DATE_MISMATCH = "date_mismatch"  # the customer's words name another day
-
-
-class PartOfDay(StrEnum):
-    MORNING = "morning"
-    AFTERNOON = "afternoon"
-    EVENING = "evening"
-
-
 _PARTS: Final = {
     PartOfDay.MORNING: (time(0), time(12)),
     PartOfDay.AFTERNOON: (time(12), time(17)),
     PartOfDay.EVENING: (time(17), time.max),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    code: str
-    names: Mapping[str, str]  # language → name
-    minutes: int
-    price: str  # decimal, in the practice's currency
-
-    @property
-    def length(self) -> timedelta:
-        return timedelta(minutes=self.minutes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dentist:
-    no: int
-    name: str
-    services: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """One stretch of a weekday; a lunch break is the gap between two."""
-
-    weekday: int  # ISO: 1 is Monday
-    opens: time
-    closes: time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Busy:
-    """A booked appointment; whose it is only as far as: the sender's or not."""
-
-    dentist_no: int
-    starts_at: datetime
-    ends_at: datetime
-    mine: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Diary:
-    """A clinic, and what is booked in the stretch of time it was asked for."""
-
-    name: str
-    address: str
-    phone: str
-    currency: str
-    horizon_days: int
-    zone: ZoneInfo
-    services: Sequence[Service] = ()
-    dentists: Sequence[Dentist] = ()
-    hours: Sequence[Opening] = ()
-    busy: Sequence[Busy] = ()
-
-    @cached_property
-    def spans(self) -> dict[int, list[Span]]:
-        """What each dentist has booked, in order; the constraint keeps it from overlapping."""
-        spans: dict[int, list[Span]] = {}
-        for busy in sorted(self.busy, key=lambda one: one.starts_at):
-            spans.setdefault(busy.dentist_no, []).append((busy.starts_at, busy.ends_at))
-        return spans
-
-    @cached_property
-    def own(self) -> list[Span]:
-        return sorted((busy.starts_at, busy.ends_at) for busy in self.busy if busy.mine)
-
-    def today(self, now: datetime) -> date:
-        return now.astimezone(self.zone).date()
-
-    def last_day(self, now: datetime) -> date:
-        return self.today(now) + timedelta(days=self.horizon_days)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +69,7 @@ def local_iso(start: datetime, zone: ZoneInfo) -> str:
 
 
 def judge(wish: Wish, diary: Diary, *, now: datetime, named: NamedDays) -> Bookable | Refusal:
-    """Can this be booked? `named` is what the customer's own words say of the day. Alternatives are `nearest`'s."""
+    """Can this be booked? `named` is what the customer's own words say of the day."""
     service = find_service(diary, wish.service)
     if isinstance(service, Refusal):
         return service
@@ -218,6 +121,14 @@ def open_on(diary: Diary, day: date) -> list[Span]:
     ]
 
 
+def week(diary: Diary) -> dict[int, list[str]]:
+    """For each ISO weekday its stretches of opening hours, "09:00-13:00"; none on a closed day."""
+    stretches: dict[int, list[str]] = {weekday: [] for weekday in range(1, 8)}
+    for one in diary.hours:
+        stretches[one.weekday].append(f"{one.opens:%H:%M}-{one.closes:%H:%M}")
+    return stretches
+
+
 def free_slots(
     diary: Diary, service: Service, able: Iterable[Dentist], days: Iterable[date], *, now: datetime
 ) -> Iterator[Slot]:
@@ -237,7 +148,7 @@ def free_slots(
 
 
 def offered(slots: Iterable[Slot], zone: ZoneInfo, part: PartOfDay | None) -> list[Slot]:
-    """One slot per start, in the part of the day asked for; at most OFFERED_MAX, spread over all that is free."""
+    """One slot per start, in the part of the day asked for; at most OFFERED_MAX, spread over what is free."""
     begins, ends = _PARTS[part] if part else (time.min, time.max)
     by_start: dict[datetime, Slot] = {}
     for slot in slots:
@@ -249,24 +160,33 @@ def offered(slots: Iterable[Slot], zone: ZoneInfo, part: PartOfDay | None) -> li
     return [found[index * len(found) // OFFERED_MAX] for index in range(OFFERED_MAX)]
 
 
-def nearest(slots: Iterable[Slot], wish: Wish) -> list[Slot]:
-    """The free slots nearest to what was asked, soonest first; another dentist's count as somewhat further away."""
+def nearest(slots: Iterable[Slot], wish: Wish, length: timedelta) -> list[Slot]:
+    """The free slots nearest to what was asked, soonest first, none overlapping another.
+
+    Another dentist's count as further away, so that a customer keeps their own where the time allows.
+    """
     words = _name_words(wish.dentist or "")
-    best: dict[datetime, tuple[timedelta, Slot]] = {}
-    for slot in slots:
-        same = words <= _name_words(slot.dentist.name)
-        away = abs(slot.start - wish.start) + (timedelta() if same else OTHER_DENTIST_WEIGHS)
-        if slot.start not in best or away < best[slot.start][0]:
-            best[slot.start] = (away, slot)
-    ranked = sorted(best.values(), key=lambda one: (one[0], one[1].start))[:ALTERNATIVES_MAX]
-    return sorted((slot for _, slot in ranked), key=lambda slot: slot.start)
+
+    def away(slot: Slot) -> tuple[timedelta, datetime]:
+        other = not words <= _name_words(slot.dentist.name)
+        return abs(slot.start - wish.start) + (OTHER_DENTIST_WEIGHS if other else timedelta()), slot.start
+
+    chosen: list[Slot] = []
+    for slot in sorted(slots, key=away):
+        if all(abs(slot.start - one.start) >= length for one in chosen):
+            chosen.append(slot)
+        if len(chosen) == ALTERNATIVES_MAX:
+            break
+    return sorted(chosen, key=lambda slot: slot.start)
 
 
 def days_from(first: date, last: date) -> list[date]:
     return [first + timedelta(days=count) for count in range((last - first).days + 1)]
 
 
-def _judge_time(diary: Diary, service: Service, able: Sequence[Dentist], start: datetime) -> Bookable | Refusal:
+def _judge_time(
+    diary: Diary, service: Service, able: Sequence[Dentist], start: datetime
+) -> Bookable | Refusal:
     end = start + service.length
     spans = open_on(diary, diary.today(start))
     if not any(opens <= start and end <= closes for opens, closes in spans):
@@ -285,7 +205,7 @@ def _is_free(diary: Diary, dentist: Dentist, start: datetime, end: datetime) -> 
 
 
 def _clashes(spans: Sequence[Span], start: datetime, end: datetime) -> Span | None:
-    """The span that overlaps; they are sorted and don't overlap one another, so only the last before `end` can."""
+    """The span that overlaps. They are sorted and apart, so only the last that begins before `end` can."""
     before = bisect_left(spans, (end,))
     return spans[before - 1] if before and spans[before - 1][1] > start else None
 
@@ -300,4 +220,10 @@ def _clock_span(span: Span, zone: ZoneInfo) -> str:
 
 def _name_words(name: str) -> frozenset[str]:
     """A name's words without title, case and accents."""
-    return frozenset(normal(name).replace(".", " ").split()) - {"dr", "doctor", "doctorul", "doamna", "domnul"}
+    return frozenset(normal(name).replace(".", " ").split()) - {
+        "dr",
+        "doctor",
+        "doctorul",
+        "doamna",
+        "domnul",
+    }

@@ -138,7 +138,9 @@ class MemoryBroker:
             raise NotPublished("the broker is closed")
         for packet in packets:
             self._queues[stage].put(encode(packet))
-        await asyncio.sleep(0)  # a confirm takes a turn of the loop, so that who only publishes starves nobody
+        await asyncio.sleep(
+            0
+        )  # a confirm takes a turn of the loop, so that who only publishes starves nobody
 
     @asynccontextmanager
     async def consume(self, stage: Stage, *, prefetch: int) -> AsyncIterator[MemoryConsumer]:

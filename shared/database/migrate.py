@@ -91,12 +91,16 @@ async def pending(url: str, *, packs: dict[str, Path] | None = None) -> Sequence
 
 async def _apply(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> bool:
     known = await connection.fetchrow(
-        "select digest from leeway.schema_migration where schema = $1 and number = $2", migration.schema, migration.number
+        "select digest from leeway.schema_migration where schema = $1 and number = $2",
+        migration.schema,
+        migration.number,
     )
     label = f"{migration.schema} {migration.number:04} {migration.name}"
     if known:
         if known["digest"] != migration.digest:
-            raise Misconfigured(f"Migration {label} was changed after it was applied; write a new one instead.")
+            raise Misconfigured(
+                f"Migration {label} was changed after it was applied; write a new one instead."
+            )
         return False
     async with connection.transaction():
         await connection.execute(f"create schema if not exists {migration.schema}")

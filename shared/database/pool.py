@@ -5,24 +5,24 @@ session sees the business of its transaction alone. Nobody works as the owner.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
 import asyncpg
-import msgspec
 
 from shared.database.queries import Queries
 from shared.errors import Conflict, ConstraintRefused, Unavailable
 from shared.ids import BusinessId
 from shared.settings import Timeouts
+from shared.work.retry import CONFLICT_TRIES, jitter
 
 Row = Mapping[str, Any]
 Result = TypeVar("Result")
 
-CONFLICT_TRIES = 3
 TENANT_STATEMENT_TIMEOUT = "3s"
+PIPELINE = "leeway_pipeline"
+OWNER = "none"  # no role is stepped down to: the URL's own user
 
 AWAY = (
     asyncpg.PostgresConnectionError,
@@ -42,9 +42,9 @@ AWAY = (
 CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
-def _settings(timeouts: Timeouts) -> dict[str, str]:
+def _settings(timeouts: Timeouts, role: str = PIPELINE) -> dict[str, str]:
     return {
-        "role": "leeway_pipeline",
+        "role": role,
         "search_path": "leeway",
         "timezone": "UTC",
         "plan_cache_mode": "force_generic_plan",
@@ -88,7 +88,10 @@ class Database:
     async def transaction(self) -> AsyncIterator["Transaction"]:
         """BEGIN … COMMIT (or ROLLBACK). An Unavailable out of it may mean that it did commit: ask for the receipt."""
         try:
-            async with self._pool.acquire(timeout=self._acquire_timeout) as connection, connection.transaction():
+            async with (
+                self._pool.acquire(timeout=self._acquire_timeout) as connection,
+                connection.transaction(),
+            ):
                 yield Transaction(connection)
         except AWAY as error:
             raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
@@ -127,7 +130,9 @@ class Transaction:
             f"set local statement_timeout = '{TENANT_STATEMENT_TIMEOUT}'"
         )
         yield Tenant(self._connection, queries)
-        await self._connection.execute("set local role leeway_pipeline; set local statement_timeout = default")
+        await self._connection.execute(
+            "set local role leeway_pipeline; set local statement_timeout = default"
+        )
 
 
 class Tenant:
@@ -146,7 +151,11 @@ class Tenant:
         try:
             async with self._connection.transaction():
                 yield
-        except (asyncpg.ExclusionViolationError, asyncpg.UniqueViolationError, asyncpg.CheckViolationError) as error:
+        except (
+            asyncpg.ExclusionViolationError,
+            asyncpg.UniqueViolationError,
+            asyncpg.CheckViolationError,
+        ) as error:
             raise ConstraintRefused(error.constraint_name or "constraint") from error
 
 
@@ -158,7 +167,7 @@ async def retried(work: Callable[[], Awaitable[Result]]) -> Result:
         except Conflict:
             if left == 1:
                 raise
-            await asyncio.sleep(random.uniform(0.005, 0.05))  # noqa: S311  jitter, not a secret
+            await jitter()
     raise AssertionError
 
 
@@ -170,11 +179,13 @@ async def _translated(once: Callable[[], Awaitable[Result]]) -> Result:
             raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
         except CONFLICTS as error:
             raise Conflict(str(error)) from error
+        except asyncpg.IntegrityConstraintViolationError as error:
+            raise ConstraintRefused(error.constraint_name or "a constraint") from error
 
     return await retried(tried)
 
 
-async def open_pool(url: str, *, size: int, timeouts: Timeouts, schema: str = "leeway") -> Database:
+async def open_pool(url: str, *, size: int, timeouts: Timeouts, role: str = PIPELINE) -> Database:
     """A pool of `size` connections, opened lazily but for one, so that a wrong URL is told at once (Unavailable)."""
     try:
         pool = await asyncpg.create_pool(
@@ -183,7 +194,7 @@ async def open_pool(url: str, *, size: int, timeouts: Timeouts, schema: str = "l
             max_size=size,
             timeout=5,
             command_timeout=timeouts.statement + 1,
-            server_settings={**_settings(timeouts), "search_path": schema},
+            server_settings=_settings(timeouts, role),
             reset=_keep_session,
             statement_cache_size=200,
             max_inactive_connection_lifetime=0,
@@ -232,8 +243,3 @@ class Session:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-def to_json(value: object) -> str:
-    """Canonical enough for storage: sorted keys, UTF-8."""
-    return msgspec.json.encode(value, order="sorted").decode()

@@ -1,14 +1,8 @@
-"""A model behind a Chat Completions endpoint, called through the openai client. One call is one attempt.
-
-What an endpoint takes beside the model, the messages and the tools is its `Dialect`. Facts about providers
-come from their own pages of November 2026.
-"""
+"""A model behind a Chat Completions endpoint, called through the openai client. One call is one attempt."""
 
 import asyncio
 import math
-import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -28,6 +22,7 @@ from openai import (
 from pydantic import SecretStr
 
 from shared.llm import prices
+from shared.llm.dialect import Dialect, openai_dialect
 from shared.llm.port import Answer, FailureKind, ModelFailure, Request, Usage, UserText
 from shared.llm.wire import messages_out, read_answer, read_problem, tool_out
 
@@ -35,7 +30,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 CONNECT_S = 3.0
 KEEPALIVE_S = 30.0
 ANSWER_BYTES_MAX = 2_000_000
-TEMPERATURE = 0.2  # left out where a model refuses it
+KEY_CHARS_MIN = 8  # what is shorter is a placeholder, and may be a word of the answer
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
 
 FAILURES: Mapping[int, FailureKind] = {
@@ -53,62 +48,9 @@ FAILURES: Mapping[int, FailureKind] = {
 }
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
-_TAKES_EFFORT = re.compile(r"\bgpt-(5\.\d|[6-9])")
 _OWN_HEADERS = ("accept", "content-type", "user-agent", "x-stainless-")
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """What an endpoint takes beside model, messages and tools."""
-
-    limit: str = "max_tokens"
-    other_limit: str | None = "max_completion_tokens"  # what the limit is called where `limit` is refused
-    fixed: Mapping[str, Any] = field(default_factory=lambda: {"temperature": TEMPERATURE})
-    cache_key: str | None = None  # the parameter for Request.cache_key, where there is one
-    customer: str | None = None  # the same for Request.customer
-
-    def parameters(self, request: Request) -> dict[str, Any]:
-        """The parameters of one request."""
-        given: dict[str, Any] = {**self.fixed, self.limit: request.max_output_tokens}
-        if self.cache_key and request.cache_key:
-            given[self.cache_key] = request.cache_key
-        if self.customer and request.customer:
-            given[self.customer] = request.customer
-        return given
-
-    def without(self, parameter: str) -> "Dialect | None":
-        """The dialect for a model that refuses `parameter`; None if that is none of ours to leave out.
-
-        The limit on the output is not left out but called by its other name.
-        """
-        if parameter in self.fixed:
-            return replace(self, fixed={key: value for key, value in self.fixed.items() if key != parameter})
-        if parameter == self.cache_key:
-            return replace(self, cache_key=None)
-        if parameter == self.customer:
-            return replace(self, customer=None)
-        if parameter == self.limit and self.other_limit:
-            return replace(self, limit=self.other_limit, other_limit=None)
-        return None
-
-
-def openai_dialect(model: str) -> Dialect:
-    """OpenAI's own.
-
-    From gpt-5.6 on, Chat Completions takes tools only with reasoning off; gpt-4 refuses the parameter.
-    """
-    fixed: dict[str, Any] = {"store": False, "temperature": TEMPERATURE}
-    if _TAKES_EFFORT.search(model):
-        fixed["reasoning_effort"] = "none"
-    return Dialect(
-        limit="max_completion_tokens",
-        other_limit="max_tokens",
-        fixed=fixed,
-        cache_key="prompt_cache_key",
-        customer="safety_identifier",
-    )
 
 
 class ChatModel:
@@ -195,13 +137,13 @@ class ChatModel:
     async def complete(self, request: Request, *, timeout_s: float) -> Answer:
         """One attempt within `timeout_s`, all told. Raises ModelFailure and, if cancelled, CancelledError.
 
-        When the model refuses one of the dialect's parameters (a 400 that names it), the request is sent again at
-        once without it, as nothing was billed; and if that is taken, so are the next ones.
+        When the model refuses one of the dialect's parameters (a 400 that names it), the request is sent
+        again at once without it, as nothing was billed; and if that is taken, so are the next ones.
         """
         outcome = await self._within(self._client, request, timeout_s=timeout_s)
         if isinstance(outcome, ModelFailure):
             raise outcome  # outside any `except`: the client's exceptions hold the key and customers' texts
-        return read_answer(outcome.content, earlier=request.messages, asked=self._name)
+        return read_answer(self._body(outcome), earlier=request.messages, asked=self._name)
 
     def price(self, usage: Usage, *, model: str) -> Decimal | None:
         return prices.price(usage, provider=self._provider, model=model)
@@ -272,13 +214,12 @@ class ChatModel:
             return self._refused(error.response, dialect)
         except APIConnectionError as error:
             return self._unreached(error.__cause__)
-        except (
-            Exception
-        ) as error:  # whatever else sockets, TLS and decoders come up with; our own part is done
+        except Exception as error:
+            # Whatever else sockets, TLS and decoders come up with. Our own part, the body, was done before.
             return self._unreached(error)
 
     def _refused(self, response: httpx2.Response, dialect: Dialect) -> ModelFailure | Dialect:
-        status, problem = response.status_code, read_problem(response.content)
+        status, problem = response.status_code, read_problem(self._body(response))
         lesser = dialect.without(problem.parameter) if status == HTTPStatus.BAD_REQUEST else None
         if lesser is not None:
             return lesser
@@ -297,8 +238,12 @@ class ChatModel:
         return self._failure(FailureKind.CONNECTION, said)
 
     def _failure(self, kind: FailureKind, detail: str, *, retry_after_s: float | None = None) -> ModelFailure:
-        safe = detail.replace(self._key, "***") if self._key != NO_KEY else detail
-        return ModelFailure(kind, safe, retry_after_s=retry_after_s, model=self._name)
+        return ModelFailure(kind, detail, retry_after_s=retry_after_s, model=self._name)
+
+    def _body(self, response: httpx2.Response) -> bytes:
+        """The body, without our key: some servers repeat a key that they refuse."""
+        body = response.content
+        return body.replace(self._key.encode(), b"***") if len(self._key) >= KEY_CHARS_MIN else body
 
     def _remember(self, dialect: Dialect) -> None:
         """Keep the dialect in which a request was taken, so that the next one is taken at once."""

@@ -1,4 +1,4 @@
-"""How a language says yes, no, stop and "a person, please", and how the system words what it says. Data, one file each.
+"""How a language says yes, no, stop and "a person, please", and how the system words what it says. Data.
 
 A new locale is a new file: `load` refuses one that is incomplete or in which a phrase has two meanings.
 """

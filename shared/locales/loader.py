@@ -66,7 +66,7 @@ def available() -> tuple[str, ...]:
 
 @cache
 def load(name: str) -> Locale:
-    """The locale of that name, read and checked once. Misconfigured says what is wrong with the name or the file."""
+    """The locale of that name, read and checked once. Misconfigured says what is wrong with name or file."""
     if name not in available():
         raise Misconfigured(f"There is no locale {name!r}; there are: {', '.join(available())}.")
     try:
@@ -77,7 +77,7 @@ def load(name: str) -> Locale:
 
 
 def parse(name: str, data: Mapping[str, Any]) -> Locale:
-    """A locale from the content of its file; Misconfigured names the entry that is missing, unknown or at odds."""
+    """A locale from its file's content; Misconfigured names the entry that is missing, unknown or at odds."""
     expect = partial(_keys, name)
     expect("the file", data, {"dropped_marks", "words", "dates", "notices"})
     expect("[words]", data["words"], set(_LISTS))
@@ -93,10 +93,12 @@ def parse(name: str, data: Mapping[str, Any]) -> Locale:
         **{key: lists[key] for key in (*_MEANINGS, "common_words")},
         thanks=tuple(sorted(lists["thanks"], key=len, reverse=True)),
         handoff_phrases=any_of(lists["handoff_phrases"]),
-        handoff_negations=tuple(sorted(lists["handoff_negations"])),
+        handoff_negations=tuple(f" {phrase}" for phrase in sorted(lists["handoff_negations"])),
         auto_responder_phrases=any_of(lists["auto_responder_phrases"]),
         auto_responder_titles=_titles(lists["auto_responder_titles"]),
-        notices=MappingProxyType({key: _template(name, key, data["notices"][key], NOTICES[key]) for key in NOTICES}),
+        notices=MappingProxyType(
+            {key: _template(name, key, data["notices"][key], NOTICES[key]) for key in NOTICES}
+        ),
         weekdays=_names(name, "weekdays", dates["weekdays"], 7),
         months=_names(name, "months", dates["months"], 12),
         day_pattern=_template(name, "day", dates["day"], _DATE_FIELDS - {"time"}),
@@ -105,7 +107,7 @@ def parse(name: str, data: Mapping[str, Any]) -> Locale:
 
 
 def _phrases(name: str, key: str, entries: object, marks: frozenset[str]) -> frozenset[str]:
-    """Normal forms of a list's entries. "(a|b) c" stands for "a c" and "b c"; a comma may be left out by the writer."""
+    """Normal forms of a list's entries. "(a|b) c" stands for "a c" and "b c"; a comma may be left out."""
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         raise Misconfigured(f"Locale {name!r}: {key} must be a list of phrases.")
     normal: Callable[[str], str] = partial(normalise, dropped_marks=marks)
@@ -113,7 +115,9 @@ def _phrases(name: str, key: str, entries: object, marks: frozenset[str]) -> fro
     for phrase in (spelled for entry in entries for spelled in _spelled_out(entry)):
         forms = {normal(phrase), normal(phrase.replace(",", ""))}
         if "" in forms:
-            raise Misconfigured(f"Locale {name!r}: {key} has a phrase of nothing but punctuation: {phrase!r}.")
+            raise Misconfigured(
+                f"Locale {name!r}: {key} has a phrase of nothing but punctuation: {phrase!r}."
+            )
         phrases |= forms
     return frozenset(phrases)
 
@@ -156,7 +160,11 @@ def _text(name: str, key: str, value: object) -> str:
 
 
 def _names(name: str, key: str, value: object, count: int) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(set(value)) != count or not all(isinstance(one, str) for one in value):
+    if (
+        not isinstance(value, list)
+        or len(set(value)) != count
+        or not all(isinstance(one, str) for one in value)
+    ):
         raise Misconfigured(f"Locale {name!r}: {key} must be {count} different names.")
     return tuple(value)
 
@@ -174,4 +182,3 @@ def _template(name: str, key: str, value: object, fields: frozenset[str]) -> str
         wanted = ", ".join(sorted(fields)) or "no field"
         raise Misconfigured(f"Locale {name!r}: the wording of {key} must be a text that names {wanted}.")
     return text
-

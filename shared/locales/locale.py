@@ -15,7 +15,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locale:
-    """Word lists in normal form, and wordings. A phrase is in one list at most, but for the yes that also opts in."""
+    """Word lists in normal form, and wordings. No phrase has two meanings, but for a yes that opts in."""
 
     name: str
     dropped_marks: frozenset[str]  # combining marks that its writers leave out
@@ -28,7 +28,7 @@ class Locale:
     thanks: tuple[str, ...]  # may follow an opt-out or opt-in word; longest first
     handoff_words: frozenset[str]  # the whole message
     handoff_phrases: re.Pattern[str]  # anywhere in it
-    handoff_negations: tuple[str, ...]  # right before the phrase they turn it round
+    handoff_negations: tuple[str, ...]  # each after a space; right before the phrase they turn it round
     auto_responder_phrases: re.Pattern[str]  # anywhere
     auto_responder_titles: re.Pattern[str]  # at the beginning, as a title
     common_words: frozenset[str]  # tell the language; none of another locale's
@@ -51,11 +51,11 @@ class Locale:
         return self.notices[name].format_map(values)
 
     def day(self, at: datetime) -> str:
-        """"Thursday 3 December", of a time already in the business's zone."""
+        """ "Thursday 3 December", of a time already in the business's zone."""
         return self.day_pattern.format_map(self._parts(at))
 
     def moment(self, at: datetime) -> str:
-        """"Thursday 3 December, 10:00", of a time already in the business's zone."""
+        """ "Thursday 3 December, 10:00", of a time already in the business's zone."""
         return self.moment_pattern.format_map(self._parts(at))
 
     def _parts(self, at: datetime) -> dict[str, str]:

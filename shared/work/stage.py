@@ -46,7 +46,10 @@ class Claims(Protocol):
 
 
 class StageLoop:
-    """Feeds `claims` from one queue until cancelled. `suspects`: whether redelivered packets are worked ticket by ticket."""
+    """Feeds `claims` from one queue until cancelled or stopped.
+
+    `suspects`: whether redelivered packets are worked ticket by ticket.
+    """
 
     def __init__(
         self,
@@ -70,6 +73,14 @@ class StageLoop:
         self._suspects = suspects
         self._consumer: Consumer | None = None
         self._holding = False
+        self._waiting: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take no more: what was taken is claimed and acknowledged first, then `run` ends."""
+        self._stopping.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     @property
     def healthy(self) -> bool:
@@ -80,9 +91,7 @@ class StageLoop:
         async with self._broker.consume(self._stage, prefetch=self._prefetch) as consumer:
             self._consumer = consumer
             try:
-                while True:
-                    room = await self._claims.room()
-                    deliveries = await consumer.take(most=min(room, self._batch))
+                while (deliveries := await self._take(consumer)) is not None:
                     if await self._worked(deliveries):
                         for delivery in deliveries:
                             await delivery.ack()
@@ -91,8 +100,24 @@ class StageLoop:
             finally:
                 self._consumer = None
 
+    async def _take(self, consumer: Consumer) -> Sequence[Delivery] | None:
+        """The next deliveries, as many as there is room for; None once stopped."""
+        if self._stopping.is_set():
+            return None
+        self._waiting = asyncio.current_task()
+        try:
+            room = await self._claims.room()
+            return await consumer.take(most=min(room, self._batch))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._stopping.is_set() and task is not None and task.uncancel() == 0:
+                return None
+            raise
+        finally:
+            self._waiting = None
+
     async def _worked(self, deliveries: Sequence[Delivery]) -> bool:
-        """Work all tickets; False when the infrastructure stayed away for so long that they are better given back."""
+        """Work all tickets; False when the infrastructure stayed away for longer than they should be held."""
         suspect = [d for d in deliveries if self._suspects and d.redelivered]
         fresh = [d for d in deliveries if not (self._suspects and d.redelivered)]
         ids = tuple(dict.fromkeys(ticket for delivery in fresh for ticket in delivery.packet.ids))
@@ -155,4 +180,6 @@ async def ring(broker: Broker, stage: Stage, ids: Sequence[UUID]) -> None:
     try:
         await broker.publish(stage, list(packets(stage, ids)))
     except NotPublished as error:
-        log.warning("tickets not published, their rows owe the work", stage=stage, tickets=len(ids), error=str(error))
+        log.warning(
+            "tickets not published, their rows owe the work", stage=stage, tickets=len(ids), error=str(error)
+        )

@@ -1,4 +1,4 @@
-"""Rings what is due and nobody rang for: a lost ticket costs seconds. Silent while the queue is full anyway."""
+"""Rings what is due and nobody rang for: a lost ticket costs seconds. Silent while the queue is full."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,12 +28,12 @@ class Owed(Protocol):
         ...
 
     async def ring_due(self, *, most: int) -> Sequence[UUID]:
-        """Move the ring time of what is due by 10 s and return it, oldest first, skipping what others hold."""
+        """Move the ring time of what is due by 10 s and return it, oldest first; skip what others hold."""
         ...
 
 
 async def sweep(broker: Broker, stage: Stage, owed: Owed) -> None:
-    """Every 250 ms until cancelled: publish tickets for what is due, unless the queue holds enough of them."""
+    """Every 250 ms until cancelled: publish tickets for what is due, unless the queue holds enough."""
     while True:
         pause = LOOK_EVERY_S
         try:
@@ -46,7 +46,7 @@ async def sweep(broker: Broker, stage: Stage, owed: Owed) -> None:
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]], *, name: str) -> None:
-    """Run `work` again and again with a pause; what is away or broken is logged and tried again, nothing ends the loop."""
+    """Run `work` again and again with a pause; what is away or broken is logged and tried again."""
     while True:
         pause = seconds
         try:

@@ -43,7 +43,8 @@ UNREADABLE = {
     "an id with half a surrogate": b'{"v":1,"kind":"conversation","ids":["\\ud800"]}',
     "a field too many": json.dumps({"v": 1, "kind": "conversation", "ids": [ID], "text": "hi"}).encode(),
     "a field name longer than a header": json.dumps({"x" * 60_000: 1}).encode(),
-    "a version given twice, the last one wrong": b'{"v":1,"v":2,"kind":"conversation","ids":["%b"]}' % ID.encode(),
+    "a version given twice, the last one wrong": b'{"v":1,"v":2,"kind":"conversation","ids":["%b"]}'
+    % ID.encode(),
     "not a number": b'{"v":NaN,"kind":"conversation","ids":[]}',
     "deep nesting": b"[" * 30_000 + b"]" * 30_000,
     "deep nesting, in an id": b'{"v":1,"kind":"conversation","ids":' + b"[" * 30_000,

@@ -12,17 +12,24 @@ from rich.console import Console
 from tests.bench.contestants import ENTRIES
 from tests.bench.model import Report, as_json
 from tests.bench.rounds import FULL, PLAIN, run
-from tests.bench.servers import Urls, find_servers
+from tests.bench.servers import ServerNotFoundError, Urls, find_servers
 from tests.bench.table import show
 
 REPEATS_MAX = 9
+PLAIN_WIDTH = 150
+"""Columns when no terminal tells."""
 
 
 def main() -> None:
     """Parses, runs, prints; exit status 1 when a contestant failed."""
     chosen = _parser().parse_args()
-    report = asyncio.run(_run(chosen))
-    show(report, Console())
+    try:
+        report = asyncio.run(_run(chosen))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit("stopped before the end: nothing to report")
+    except ServerNotFoundError as error:
+        sys.exit(str(error))
+    show(report, Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH))
     if chosen.json:
         encoded = msgspec.json.format(msgspec.json.encode(as_json(report)), indent=2)
         chosen.json.write_bytes(encoded + b"\n")

@@ -61,6 +61,7 @@ class Chain:
         self._run = f"bench_{secrets.token_hex(4)}"
         self._folder = Path(tempfile.mkdtemp(prefix=f"{self._run}-"))
         self._crew = Crew(self._folder)
+        self._servers: Servers | None = None
         self._loader: Loader | None = None
         self._marks = MarkReader(self._folder / "marks")
         self._next_number = 1
@@ -90,6 +91,7 @@ class Chain:
         """See `Contestant`. Raises `UnfinishedError` after 45 s."""
         numbers = self._take(messages)
         envelopes = self._envelopes(numbers)
+        assert self._servers is not None, "setup comes before runs"
         meter = CpuMeter(self._servers, self._crew.pids)
         await self._open_loader().flood(envelopes)
         await self._wait_for(numbers, DONE_SECONDS)
@@ -115,6 +117,7 @@ class Chain:
             queues, exchanges = self._form.leftovers(self._run)
             await self._loader.delete(queues, exchanges)
             await self._loader.close()
+        if self._servers is not None:
             await self._sql(f"DROP SCHEMA IF EXISTS {self._run} CASCADE")
         shutil.rmtree(self._folder)
 
@@ -130,6 +133,7 @@ class Chain:
         return self._loader
 
     async def _sql(self, script: str) -> None:
+        assert self._servers is not None, "setup comes before runs"
         connection = await asyncpg.connect(self._servers.urls.database)
         try:
             await connection.execute(script)

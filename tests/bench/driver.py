@@ -143,7 +143,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._transport = cast("asyncio.Transport", transport)
 
     def send(self, *, planned: float | None = None) -> None:
         """Writes the next request; its latency counts from `planned`, or from now."""

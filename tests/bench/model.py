@@ -91,9 +91,10 @@ class Report:
     failures: tuple[tuple[str, str], ...]
     seconds: float
 
-    def get(self, name: str) -> Sample | None:
-        """The median of a contestant, if it took part and finished."""
-        return next((result.median for result in self.results if result.name == name), None)
+    def rounds(self) -> list[dict[str, Sample]]:
+        """The samples of each round by contestant."""
+        count = max((len(result.repeats) for result in self.results), default=0)
+        return [{result.name: result.repeats[turn] for result in self.results} for turn in range(count)]
 
 
 def sample_of(name: str, throughput: Throughput, paces: Sequence[Pace]) -> Sample:

@@ -1,6 +1,7 @@
 """The ratios of performance.md, as data: which sample over which, and what is to be reached in the end."""
 
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,8 +56,10 @@ def _p95_at(label: str) -> Callable[[Sample], float | None]:
 
 
 BEST_PEER = "best peer"
+"""Of a round, in the very number compared: the highest rate, or the least CPU."""
 RULES = (
     Rule("–", "floor ÷ best peer, rate", FLOOR, BEST_PEER, _rate),
+    Rule("–", "floor ÷ best peer, CPU a message", FLOOR, BEST_PEER, _cpu, "≤"),
     Rule("P1", "Leeway ÷ floor, rate", LEEWAY, FLOOR, _rate, "≥", 0.25),
     Rule("P2", "Leeway ÷ best peer, rate", LEEWAY, BEST_PEER, _rate, "≥", 5),
     Rule("P3", "Leeway ÷ best peer, CPU a message", LEEWAY, BEST_PEER, _cpu, "≤", 0.2),
@@ -68,19 +71,26 @@ RULES = (
 
 
 def ratios(report: Report) -> Iterator[Ratio]:
-    """Every rule that both of its samples took part in; rules without them are left out."""
-    best = best_peer(report)
+    """Every rule that both of its samples took part in: the median of the ratios of single rounds.
+
+    A slow minute of the machine hits both sides of a round's ratio, so these agree better than medians do.
+    """
+    rounds = report.rounds()
     for rule in RULES:
-        over = report.get(rule.over)
-        under = best if rule.under == BEST_PEER else report.get(rule.under)
-        if over is None or under is None:
-            continue
-        above, below = rule.field(over), rule.field(under)
-        if above is not None and below:
-            yield Ratio(rule.number, rule.what, above / below, rule.sign, rule.goal)
+        values = [value for samples in rounds if (value := _ratio(samples, rule)) is not None]
+        if values:
+            yield Ratio(rule.number, rule.what, statistics.median(values), rule.sign, rule.goal)
 
 
-def best_peer(report: Report) -> Sample | None:
-    """The peer with the highest rate in this run: it is also the one whose CPU counts."""
-    peers = [sample for sample in map(report.get, PEERS) if sample is not None]
-    return max(peers, key=_rate, default=None)
+def _ratio(samples: Mapping[str, Sample], rule: Rule) -> float | None:
+    over = _values(samples, (rule.over,), rule)
+    under = _values(samples, PEERS if rule.under == BEST_PEER else (rule.under,), rule)
+    if not over or not under:
+        return None
+    best = max(under) if rule.sign == "≥" else min(under)
+    return over[0] / best if best else None
+
+
+def _values(samples: Mapping[str, Sample], names: Sequence[str], rule: Rule) -> list[float]:
+    present = [samples[name] for name in names if name in samples]
+    return [value for sample in present if (value := rule.field(sample)) is not None]

@@ -44,7 +44,7 @@ def _listener(port: int) -> int:
     for connection in psutil.net_connections(kind="tcp"):
         local = connection.laddr
         if connection.status == psutil.CONN_LISTEN and local and local.port == port and connection.pid:
-            return connection.pid
+            return int(connection.pid)
     raise ServerNotFoundError(f"no process seen here listens on port {port}: give one with --broker-pid")
 
 

@@ -8,12 +8,20 @@ from rich.table import Table
 from tests.bench.model import Pace, Report, Sample
 from tests.bench.ratios import ratios
 
+NOTES = """\
+Floor: the full job (deduplication row, state row, due time) over durable quorum queues, packets of up to 100
+tickets, also from the loader; four processes. Peers: the light job (deduplication row) over durable classic
+queues, their default; one ticket a message, also from the loader, in the library's own wire form.
+All: fsync on, persistent, confirmed, some 500 bytes a ticket; CPU of the loader and HTTP driver not counted.
+max/3: a third of the rate just reached. Ratios: the median of each round's."""
+
 
 def show(report: Report, console: Console) -> None:
     """Prints medians side by side, then ratios, then what failed."""
     for unit in ("messages", "requests"):
         if any(result.unit == unit for result in report.results):
             console.print(_table(report, unit))
+    console.print(NOTES, highlight=False)
     lines = list(_ratio_lines(report))
     if lines:
         console.print("\n".join(lines), highlight=False)

@@ -84,13 +84,18 @@ class Subject:
 @asynccontextmanager
 async def raw_channel(url: str) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
     """Past our own code, for what somebody else does to a broker."""
-    async with await aio_pika.connect(url) as connection, connection.channel(on_return_raises=True) as channel:
+    async with (
+        await aio_pika.connect(url) as connection,
+        connection.channel(on_return_raises=True) as channel,
+    ):
         yield channel
     await asyncio.sleep(0.01)  # the driver's own tasks end
 
 
 @asynccontextmanager
-async def rabbit_broker(url: str, *, confirm_s: float = 5.0, watch_s: float = 15.0) -> AsyncIterator[RabbitBroker]:
+async def rabbit_broker(
+    url: str, *, confirm_s: float = 5.0, watch_s: float = 15.0
+) -> AsyncIterator[RabbitBroker]:
     broker = RabbitBroker(url, confirm_s=confirm_s, watch_s=watch_s)
     await broker.open()
     try:

@@ -90,9 +90,8 @@ class Container:
     def _create(self) -> None:
         container = new_container(self._image).with_command(self._command).with_kwargs(shm_size="256m")
         container.with_envs(**self._environment)
-        local = container.get_docker_client().host() in ("localhost", "127.0.0.1")
         for inside, outside in self._ports.items():
-            container.ports[str(inside)] = ("127.0.0.1", outside) if local else outside
+            container.with_bind_ports(inside, outside)
         self._container = container.start()
         reaper().watch("container", container.get_container_id())
 

@@ -1,4 +1,4 @@
-"""A broker that fails when told to, around any other: what tests of handlers and loops put in place of the real one."""
+"""A broker that fails when told to, around any other: for tests of handlers and loops."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -33,7 +33,7 @@ class FaultyBroker:
         self._confirming.set()
 
     async def lose_connection(self) -> None:
-        """Unacknowledged packets go back; publishing and asking fail, taking waits, until `restore_connection`."""
+        """Unacknowledged packets go back; publishing fails and taking waits until it is restored."""
         self._connected.clear()
         for consumer in tuple(self._consumers):
             await consumer.lose()

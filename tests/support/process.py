@@ -53,7 +53,7 @@ def make_directory(name: str) -> Path:
 
 
 def remove_directory(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
+    remove_stubborn(directory)
     reaper().forget("directory", str(directory))
 
 

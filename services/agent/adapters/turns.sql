@@ -140,13 +140,13 @@ select conversation, live, again from row
 -- A4 in full: what a turn came to besides or instead of a plain reply. One turn a row; nulls for what it has not.
 -- $1 conversations uuid[] · $2 tokens uuid[] · $3 turns uuid[] · $4 seq to bigint[] · $5 epochs int[] · $6 turn states text[] · $7 outcomes text[] · $8 outbounds uuid[] · $9 texts text[] · $10 buttons text[]
 -- $11 modes text[] · $12 receipts boolean[] · $13 ended action uuid[] · $14 its state text[] · $15 its reason text[] · $16 new action uuid[] · $17 tool text[] · $18 arguments text[] · $19 shown text[] · $20 digest bytea[]
--- $21 confirmations needed int[] · $22 customers uuid[] · $23 handoff reasons text[] · $24 prompt kept uuid[] (its action is asked again by this outbound) · $25 dead ids uuid[]
--- $26 tool calls: turns uuid[] · $27 n int[] · $28 positions int[] · $29 call ids text[] · $30 tools text[] · $31 arguments text[] · $32 decisions text[] · $33 reasons text[] · $34 results text[]
+-- $21 confirmations needed int[] · $22 customers uuid[] · $23 handoff reasons text[] · $24 prompt kept uuid[] (its action is asked again by this outbound) · $25 dead ids uuid[] · $26 held text[]
+-- $27 tool calls: turns uuid[] · $28 n int[] · $29 positions int[] · $30 call ids text[] · $31 tools text[] · $32 arguments text[] · $33 decisions text[] · $34 reasons text[] · $35 results text[]
 with d as materialized (
   select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::int[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::boolean[], $13::uuid[], $14::text[], $15::text[],
-      $16::uuid[], $17::text[], $18::text[], $19::text[], $20::bytea[], $21::int[], $22::uuid[], $23::text[], $24::uuid[], $25::uuid[])
+      $16::uuid[], $17::text[], $18::text[], $19::text[], $20::bytea[], $21::int[], $22::uuid[], $23::text[], $24::uuid[], $25::uuid[], $26::text[])
     as d (conversation, token, turn, seq_to, epoch, turn_state, outcome, outbound, body, buttons, mode, receipt, ended, ended_state, ended_reason,
-      action, tool, arguments, shown, digest, needed, customer, handoff_reason, reprompted, dead)),
+      action, tool, arguments, shown, digest, needed, customer, handoff_reason, reprompted, dead, held)),
 locked as materialized (
   select d.*, s.handoff_epoch = d.epoch and s.state = 'bot' and s.opted_out_at is null as live
   from d join conversation_state s on s.conversation = d.conversation where s.lease_token = d.token order by s.conversation for no key update of s),
@@ -175,8 +175,8 @@ asked as (
   select action, business, conversation, customer, turn, tool, arguments, shown, digest, needed, 'customer', outbound, guarded_seq from row
   where live and action is not null and (select count(*) from ended) >= 0),
 o as (
-  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, body, buttons, receipt, action, ring_at)
-  select outbound, business, conversation, 'turn', turn, seq_to, epoch_now, mode, body, buttons, receipt, coalesce(action, reprompted), now() + interval '2 s' from row
+  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, held, body, buttons, receipt, action, ring_at)
+  select outbound, business, conversation, 'turn', turn, seq_to, epoch_now, mode, held, body, buttons, receipt, coalesce(action, reprompted), now() + interval '2 s' from row
   where (live or receipt) and outbound is not null
   on conflict (origin, part, origin_kind) do nothing),
 handed as (
@@ -188,7 +188,7 @@ buried as (
 tools as (
   insert into tool_call (turn, business, n, position, call_id, tool, arguments, decision, reason, result)
   select x.turn, row.business, x.n, x.position, x.call_id, x.tool, x.arguments, x.decision, x.reason, x.result
-  from unnest($26::uuid[], $27::int[], $28::int[], $29::text[], $30::text[], $31::text[], $32::text[], $33::text[], $34::text[])
+  from unnest($27::uuid[], $28::int[], $29::int[], $30::text[], $31::text[], $32::text[], $33::text[], $34::text[], $35::text[])
     as x (turn, n, position, call_id, tool, arguments, decision, reason, result) join row on row.turn = x.turn
   on conflict do nothing)
 select conversation, live, again from row
@@ -251,9 +251,12 @@ from row join pending_action a on a.conversation = row.conversation
 where a.id = $3 and a.state = 'customer' for no key update of a
 
 -- name: confirm
--- X: one confirmation, of one message; the same message again is the same confirmation.
--- $1 action uuid · $2 business int · $3 message uuid · $4 step int
-insert into confirmation (action, business, message, step) values ($1, $2, $3, $4) on conflict do nothing returning step
+-- X: one confirmation, of one message; the same message again is the same confirmation. The action is locked, so the count can't race.
+-- $1 action uuid · $2 business int · $3 message uuid
+with before as materialized (select count(*)::int as n from confirmation where action = $1),
+stored as (
+  insert into confirmation (action, business, message, step) select $1, $2, $3, before.n + 1 from before on conflict do nothing returning step)
+select before.n + (select count(*)::int from stored) as had from before
 
 -- name: receipt
 -- X: the proof that the action ran; one an action.
@@ -269,3 +272,10 @@ update outbound set state = 'sent', reason = null, sent_at = coalesce(sent_at, n
 -- Whether an action ran, asked after a connection was lost at COMMIT.
 -- $1 action uuid
 select id, result from receipt where action = $1
+
+-- name: spent_today
+-- What a business's calls of its local day cost; what is under way or lost counts as reserved.
+-- $1 business int
+select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) as spent
+from business b left join llm_call c on c.business = b.id and c.started_at >= date_trunc('day', now() at time zone b.time_zone) at time zone b.time_zone
+where b.id = $1

@@ -11,7 +11,7 @@ with locked as materialized (
     left join account_rate r on r.account = k.id and r.business = k.business
   where s.unguarded = 0 and s.sending_attempt is null and s.state = 'bot' and s.opted_out_at is null and coalesce(s.mode, 'auto') = 'auto' and s.handoff_epoch = o.epoch
     and s.customer_seq <= o.basis_seq and k.state = 'on' and coalesce(k.mode, 'auto') = 'auto' and b.mode = 'auto' and coalesce(r.wait_until, '-infinity') <= now()
-    and o.mode = 'auto' and o.origin_kind = 'turn' and o.parts_sent = 0 and o.first_try_at is null and o.round = 1 and length(o.body) <= $4 and o.state || '' = 'queued'
+    and o.mode = 'auto' and o.held is null and o.origin_kind = 'turn' and o.parts_sent = 0 and o.first_try_at is null and o.round = 1 and length(o.body) <= $4 and o.state || '' = 'queued'
     and o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' order by e.basis_seq, e.id limit 1)
   order by s.conversation for no key update of s, o),
 row as (
@@ -32,10 +32,12 @@ from row left join lateral (select x.thread, x.channel_message_id from inbound_m
 -- name: gather
 -- D1: what a send is decided on. No lock: the record compares the version.
 -- $1 outbounds uuid[]
-select o.id as outbound, o.conversation, o.business, o.origin_kind, o.basis_seq, o.epoch, o.mode as mode_at_decision, o.body, o.buttons, o.round, o.receipt, o.action, o.parts_sent, o.first_try_at, o.not_before,
+select o.id as outbound, o.conversation, o.business, o.origin_kind, o.basis_seq, o.epoch, o.mode as mode_at_decision, o.held, o.body, o.buttons, o.round, o.receipt, o.action, o.parts_sent, o.first_try_at, o.not_before,
   s.version, s.unguarded, s.customer_seq, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out, s.mode, s.sending_attempt, s.superseded_in_row, s.unanswered_since,
   b.mode as business_mode, k.mode as account_mode, k.state as account_state, k.channel, c.account, i.user_id, r.wait_until, now() as now,
   o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' order by e.basis_seq, e.id limit 1) as first_in_line,
+  (select count(*) from send_attempt a where a.outbound = o.id) as tries,
+  exists (select from send_attempt a where a.outbound = o.id and a.state not in ('throttled', 'refused', 'failed', 'given_back')) as may_have_left,
   m.thread, m.channel_message_id as in_reply_to
 from unnest($1::uuid[]) q (id) join outbound o on o.id = q.id join conversation_state s on s.conversation = o.conversation join conversation c on c.id = o.conversation
   join channel_identity i on i.conversation = o.conversation join channel_account k on k.id = c.account and k.business = o.business join business b on b.id = o.business
@@ -124,6 +126,11 @@ next_part as (
 select d.attempt, row.conversation is not null as current,
   (select n.id from outbound n where n.conversation = d.conversation and n.state = 'queued' and n.id <> d.outbound order by n.basis_seq, n.id limit 1) as next
 from settled d left join row on row.conversation = d.conversation
+
+-- name: bar
+-- What can't be decided yet is looked at again in a second, unless whoever stands before it rings earlier.
+-- $1 outbounds uuid[]
+update outbound set ring_at = now() + interval '1 s' where id = any ($1::uuid[]) and state || '' = 'queued' returning id
 
 -- name: pause_account
 -- A provider's "wait" holds for all workers.

@@ -1,4 +1,4 @@
-"""The guards: what becomes of a message before any model is asked. Sixteen, in a table; the first that speaks decides."""
+"""What becomes of a message before any model is asked: sixteen guards; the first that speaks decides."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -7,20 +7,15 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 
+from services.guard.core import signs
 from services.guard.core.verdict import Facts, Judged, Judgement, Notice, Reason, Said, Unjudged
 from shared.autonomy import Mode
 from shared.locales import Locale, Reading, read
 from shared.messages import MessageKind, Verdict
-from shared.words import near_same, without_ending
 
-SAME_TEXTS_MAX: Final = 2  # a third near-same one is a loop
-SAME_WITHIN: Final = timedelta(minutes=10)
-SAME_CHARS_MIN: Final = 8  # "hello?" thrice is impatience
-QUICK_ANSWERS_MAX: Final = 3  # a fourth in a row is a loop
-QUICK_WITHIN: Final = timedelta(seconds=3)
 RATE_WINDOW: Final = timedelta(minutes=10)
 LATE_BEHIND_ANSWERED: Final = timedelta(seconds=60)  # up to that a message joins the next turn
-SAID_KEPT: Final = 3  # in the snapshot: what the loop guard looks at
+SAID_KEPT: Final = 3  # in the snapshot, as many as the loop guard looks at
 
 _TYPED: Final = frozenset({MessageKind.TEXT, MessageKind.MEDIA})  # kinds whose text the customer wrote
 _NOT_THE_CUSTOMER: Final = frozenset(
@@ -53,15 +48,16 @@ def judge(messages: Sequence[Unjudged], facts: Facts, locales: Sequence[Locale])
     `messages` are in the channel's order (`in_order`); `locales` are the business's, its default first.
     """
     judged: list[Judged] = []
-    said_at: list[datetime] = []  # the channel's times of the customer's messages in this batch
+    said_at: list[datetime] = []  # the channel's seconds of the customer's messages in this batch
     before = facts.messages_in_10_min
     for message in messages:
         if said_at:
-            facts = replace(facts, messages_in_10_min=before + _said_since(message.channel_at - RATE_WINDOW, said_at))
+            lately = len(said_at) - bisect_left(said_at, message.channel_at - RATE_WINDOW)
+            facts = replace(facts, messages_in_10_min=before + lately)
         decision, facts = _judge_one(Heard(message, locales), facts)
         judged.append(decision)
         if _from_customer(message, facts) and decision.reason is not Reason.DUPLICATE:
-            said_at.append(message.channel_at)
+            said_at.append(message.channel_at.replace(microsecond=0))
     return Judgement(judged=tuple(judged), after=replace(facts, messages_in_10_min=before + len(said_at)))
 
 
@@ -111,7 +107,7 @@ def system_message(heard: Heard, _: Facts) -> Judged | None:
 
 
 def from_me(heard: Heard, facts: Facts) -> Judged | None:
-    """Our own send coming back is noted; a person who typed on the phone takes over, or goes on having taken over."""
+    """Our own send coming back is noted; a person who typed on the phone takes over, or stays."""
     if heard.message.kind is not MessageKind.ECHO:
         return None
     if heard.message.from_us:
@@ -131,12 +127,12 @@ def group(heard: Heard, _: Facts) -> Judged | None:
 
 
 def consent(heard: Heard, facts: Facts) -> Judged | None:
-    """The channel's word, or a whole message that is one. CANCEL is none unless the carrier takes it as one."""
+    """The channel says so, or the whole message is such a word; CANCEL only where the carrier takes it."""
     said_by_channel = heard.message.opt_word
-    out, cancel = _opt_out_word(heard, facts)
-    if said_by_channel == "opt_out" or out:
+    cancel = signs.is_cancel(heard.words)
+    if said_by_channel == "opt_out" or signs.opts_out(heard.words) or (cancel and facts.carrier_takes_cancel):
         return _consent(heard, Reason.OPT_OUT, flag=cancel)
-    if facts.opted_out and (said_by_channel == "opt_in" or _opt_in_word(heard)):
+    if facts.opted_out and (said_by_channel == "opt_in" or signs.opts_in(heard.words)):
         answered_by_carrier = facts.carrier_takes_cancel or said_by_channel is not None
         return _consent(heard, Reason.OPT_IN, notice=None if answered_by_carrier else Notice.OPTED_IN)
     return None
@@ -159,18 +155,21 @@ def handoff_active(heard: Heard, facts: Facts) -> Judged | None:
 
 
 def handoff_requested(heard: Heard, _: Facts) -> Judged | None:
-    if not any(_asks_for_person(locale, normal) for locale, normal in heard.words.forms):
+    if not signs.asks_for_person(heard.words):
         return None
     return _handoff(heard, Reason.HANDOFF_REQUESTED, Notice.HANDOFF_REQUESTED, customer_spoke=True)
 
 
 def loop(heard: Heard, facts: Facts) -> Judged | None:
     """A machine at the other end. Handed over silently: a word of ours would be answered."""
-    if heard.message.auto_reply or _has_marks(heard.words):
+    message, words = heard.message, heard.words
+    if message.auto_reply or signs.answers_by_itself(words):
         return _handoff(heard, Reason.LOOP)
-    if heard.message.kind is not MessageKind.TEXT or _answers(heard.words):
+    if message.kind is not MessageKind.TEXT or signs.answers(words):
         return None
-    if _repeats_itself(heard, facts) or _answers_too_quickly(heard, facts):
+    if signs.repeats_itself(words, message.received_at, facts) or (
+        signs.answers_too_quickly(message.received_at, facts, heard.locales)
+    ):
         return _handoff(heard, Reason.LOOP)
     return None
 
@@ -218,3 +217,82 @@ GUARDS: Final[tuple[Guard, ...]] = (
     unsupported,
     budget,
 )
+
+
+# What a decision looks like
+
+
+def _stored(heard: Heard, reason: Reason, *, flag: bool = False) -> Judged:
+    return Judged(
+        message=heard.message.id, verdict=Verdict.STORED, reason=reason, flag=flag, locale=heard.locale
+    )
+
+
+def _consent(heard: Heard, reason: Reason, *, flag: bool = False, notice: Notice | None = None) -> Judged:
+    leaves = reason is Reason.OPT_OUT
+    return Judged(
+        message=heard.message.id,
+        verdict=Verdict.CONSENT,
+        reason=reason,
+        customer_spoke=True,
+        opt_out=leaves,
+        clears_action=leaves,
+        notice=notice,
+        flag=flag,
+        locale=heard.locale,
+    )
+
+
+def _handoff(
+    heard: Heard, reason: Reason, notice: Notice | None = None, *, customer_spoke: bool = False
+) -> Judged:
+    return Judged(
+        message=heard.message.id,
+        verdict=Verdict.HANDOFF,
+        reason=reason,
+        customer_spoke=customer_spoke,
+        handoff=True,
+        clears_action=True,
+        notice=notice,
+        locale=heard.locale,
+    )
+
+
+# How the snapshot goes on
+
+
+def _after(message: Unjudged, decision: Judged, facts: Facts) -> Facts:
+    """The snapshot that the next message is judged on."""
+    if decision.reason is Reason.DUPLICATE:
+        return facts
+    last_said = facts.last_said
+    if message.kind is MessageKind.TEXT and _from_customer(message, facts):
+        last_said = (*last_said, Said(text=message.text, received_at=message.received_at))[-SAID_KEPT:]
+    ends_at = None if decision.handoff else facts.takeover_ends_at
+    if decision.reason is Reason.OWNER_TAKEOVER:
+        quiet_until = message.received_at + facts.takeover_quiet
+        ends_at = quiet_until if ends_at is None else max(ends_at, quiet_until)
+    return replace(
+        facts,
+        seen=facts.seen | {message.id},
+        last_said=last_said,
+        in_handoff=facts.in_handoff or decision.handoff,
+        takeover_ends_at=ends_at,
+        opted_out=facts.opted_out if decision.opt_out is None else decision.opt_out,
+    )
+
+
+def _takeover_is_over(message: Unjudged, facts: Facts) -> bool:
+    ends_at = facts.takeover_ends_at
+    if not facts.in_handoff or ends_at is None or _said_at(message) <= ends_at:
+        return False
+    return _from_customer(message, facts)
+
+
+def _from_customer(message: Unjudged, facts: Facts) -> bool:
+    return message.kind not in _NOT_THE_CUSTOMER and message.sender not in facts.own_addresses
+
+
+def _said_at(message: Unjudged) -> datetime:
+    """The channel's time, which may run ahead, but not beyond our receipt."""
+    return min(message.channel_at, message.received_at)

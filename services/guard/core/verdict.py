@@ -12,7 +12,7 @@ from shared.messages import MessageKind, Verdict
 
 
 class Reason(StrEnum):
-    """Why a message was decided so; stored on the message and counted. One a guard, and none for a plain message."""
+    """Why a message was decided so; stored on the message and counted. A plain message has none."""
 
     DUPLICATE = "duplicate"
     SYSTEM_MESSAGE = "system_message"
@@ -78,14 +78,14 @@ class Facts:
 
     mode: Mode  # the strictest of business, channel account and conversation
     in_handoff: bool = False
-    takeover_ends_at: datetime | None = None  # of a handoff by the owner's own message: when it releases itself
+    takeover_ends_at: datetime | None = None  # of an owner's takeover: when it releases itself
     opted_out: bool = False
     account_on: bool = True
     carrier_takes_cancel: bool = False  # CANCEL is an opt-out on this account
     own_addresses: frozenset[str] = frozenset()
-    last_said: Sequence[Said] = ()  # oldest first, at most 3
+    last_said: Sequence[Said] = ()  # oldest first, the last 3
     reply_times: Sequence[datetime] = ()  # when our last replies left, oldest first, at most 8
-    messages_in_10_min: int = 0  # of the customer, judged before
+    messages_in_10_min: int = 0  # of the customer, judged before; no reactions
     seen: frozenset[MessageId] = frozenset()  # judged before in the same batch
     newest_answered_at: datetime | None = None  # the channel's time of the newest message answered
     cap_reached: bool = False  # a failing check counts as reached
@@ -122,7 +122,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a business may spend in its local day, and what it spent and reserved; None: no cap, or unknown."""
+    """What a business may spend in its local day, what it spent and reserved; None: no cap, or unknown."""
 
     cap_usd: Decimal | None
     spent_usd: Decimal | None

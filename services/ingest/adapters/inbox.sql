@@ -98,6 +98,14 @@ select distinct position from met
 insert into held_status (id, business, account, correlation, provider_id, status, reason, due_at)
 select d.*, now() + interval '5 s' from unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[]) as d
 
--- name: ready
--- Whether the database answers.
-select 1
+-- name: held_due
+-- Held statuses to try again, their next time moved on (5 s, 60 s, 10 min) so that two processes do not try the same; the last time is the last.
+with due as materialized (
+  select id from held_status where due_at <= now() and tries < 3 order by due_at limit 500 for update skip locked)
+update held_status h set tries = h.tries + 1, due_at = now() + case h.tries when 0 then interval '60 s' else interval '10 min' end
+from due where h.id = due.id returning h.id, h.account, h.correlation, h.provider_id, h.status, h.reason
+
+-- name: held_done
+-- Those that met their send, and those tried for the last time ten minutes ago.
+-- $1 ids uuid[]
+delete from held_status where id = any ($1::uuid[]) or (tries >= 3 and due_at <= now())

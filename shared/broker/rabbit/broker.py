@@ -16,7 +16,7 @@ from shared.broker.rabbit.backoff import Chance
 from shared.broker.rabbit.consuming import RabbitConsumer
 from shared.broker.rabbit.declaring import declare, delete_work
 from shared.broker.rabbit.link import Link
-from shared.broker.rabbit.publishing import Publisher
+from shared.broker.rabbit.publishing import LEFT_TO_CONSUMERS_S, Publisher
 from shared.broker.rabbit.trouble import translated
 from shared.tickets import Packet, Stage, encode
 from shared.topology import WORK_QUEUE
@@ -91,6 +91,7 @@ class RabbitBroker:
         """Over a connection of its own, since no link comes up while queues are wrong."""
         async with self._consuming.bare() as connection:
             await delete_work(connection)
+            await asyncio.sleep(LEFT_TO_CONSUMERS_S)
             await declare(connection)
 
     async def close(self) -> None:

@@ -103,6 +103,7 @@ class RabbitConsumer:
             since = clock()
             try:
                 await self._subscribe()
+                _log.info("broker consumer attached", stage=self._stage)
                 await self._watch()
             except LeewayError as error:
                 _log.warning(
@@ -130,7 +131,6 @@ class RabbitConsumer:
                 await self._link.declare()
             raise
         self._subscription = subscription
-        _log.info("broker consumer attached", stage=self._stage)
 
     async def _unsubscribe(self) -> None:
         subscription, self._subscription = self._subscription, None
@@ -143,8 +143,23 @@ class RabbitConsumer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._watch_s):
                     await self._subscription.lost.wait()
-            if self._subscription.lost.is_set() or not await self._known():
+            if self._subscription.lost.is_set():
                 return
+            if self._subscription.was_idle():
+                await self._renew()
+            elif not await self._known():
+                return
+
+    async def _renew(self) -> None:
+        """Put a new subscription in the place of one that may be dead: nothing but silence would tell.
+
+        Where a queue is deleted and declared anew within milliseconds, RabbitMQ carries its consumers over
+        (seen with 3.10): they are counted, messages are assigned to them, and nothing is ever sent.
+        """
+        old = self._subscription
+        await self._subscribe()
+        if old is not None:
+            await old.close()
 
     async def _known(self) -> bool:
         """Whether the queue has a consumer, be it another's: when ours alone is lost, the broker says so."""

@@ -16,6 +16,9 @@ from shared.broker.rabbit.trouble import DRIVER_ERRORS, in_words, really_cancell
 from shared.errors import LeewayError, NotPublished
 from shared.topology import EXCHANGE
 
+LEFT_TO_CONSUMERS_S = (
+    1.0  # the queue's consumers declare it themselves once they hear, and not all hear at once
+)
 Headers = FieldTable
 
 
@@ -27,7 +30,7 @@ class Publisher:
         self._confirm_s = confirm_s
         self._channel: aiormq.Channel | None = None
         self._opening = asyncio.Lock()
-        self._queue_missing = False
+        self._missing_since: float | None = None
         self._numbers = count(1)
 
     async def publish(self, queue: str, bodies: Sequence[bytes], *, headers: Headers | None = None) -> None:
@@ -48,23 +51,22 @@ class Publisher:
 
     async def _ready(self) -> aiormq.Channel:
         channel = self._channel
-        if channel is None or channel.is_closed or self._queue_missing:
+        if channel is None or channel.is_closed or self._missing_since is not None:
             async with self._opening:
                 channel = await self._open()
         try:
             async with asyncio.timeout(0):
                 await channel.connection.ready()
         except TimeoutError as error:
-            # What is written now would pile up in our memory, and arrive long after the sweeper rang it
-            # again.
+            # What is written now would pile up in our memory and arrive long after it was rung again.
             raise NotPublished("RabbitMQ takes no messages: an alarm (memory or disk) is on") from error
         return channel
 
     async def _open(self) -> aiormq.Channel:
         connection = self._link.connection()
-        if self._queue_missing:
+        if self._missing_since is not None and _now() - self._missing_since > LEFT_TO_CONSUMERS_S:
             await self._link.declare()
-            self._queue_missing = False
+            self._missing_since = None
         if self._channel is None or self._channel.is_closed:
             with translated("opening a channel"):
                 channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
@@ -89,9 +91,7 @@ class Publisher:
         properties = spec.Basic.Properties(
             content_type="application/json",
             delivery_mode=DeliveryMode.PERSISTENT,
-            message_id=str(
-                next(self._numbers)
-            ),  # by which aiormq tells what came back; its own is a costly random one
+            message_id=str(next(self._numbers)),  # tells aiormq what came back; its own default costs more
             headers=headers,
         )
         try:
@@ -103,9 +103,11 @@ class Publisher:
                 raise
             raise NotPublished(f"the connection was lost before {queue} confirmed") from error
         except (PublishError, ChannelNotFoundEntity) as error:
-            self._queue_missing = True
-            raise NotPublished(
-                f"{queue} is not there or not bound; declared again at the next attempt"
-            ) from error
+            self._missing_since = self._missing_since or _now()
+            raise NotPublished(f"{queue} is not there or not bound; it will be declared again") from error
         except DRIVER_ERRORS as error:
             raise NotPublished(f"{queue} did not take it: {in_words(error)}") from error
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

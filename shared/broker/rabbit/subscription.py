@@ -47,6 +47,8 @@ class Subscription:
         self._timeout_s = timeout_s
         self._arrived = arrived
         self._deliveries: deque[RabbitDelivery] = deque()
+        self._in_hand: set[int] = set()
+        self._stirred = False
         self._unreadable: Callable[[Unreadable], None]
         self._channel: AbstractChannel | None = None
         self._driver: aiormq.Channel | None = None
@@ -62,23 +64,30 @@ class Subscription:
         # aio-pika's own message and queue objects cost more than the packet is worth: below them from here.
         self._driver = cast("aiormq.Channel", await self._channel.get_underlay_channel())
         self._driver.on_consumer_cancel_callbacks.add(self._on_end)
-        await self._driver.basic_consume(WORK_QUEUE[self._stage], self._on_message, no_ack=False)
+        await self._driver.basic_consume(WORK_QUEUE[self._stage], self._on_message)
 
     def take(self, *, most: int) -> Sequence[RabbitDelivery]:
         """What is here, oldest first, of at most `most` tickets, but one packet if there is any."""
         taken: list[RabbitDelivery] = []
         tickets = 0
-        while self._deliveries and not self.lost.is_set():
+        while self._deliveries:
             tickets += len(self._deliveries[0].packet.ids)
             if taken and tickets > most:
                 break
             taken.append(self._deliveries.popleft())
         return taken
 
+    def was_idle(self) -> bool:
+        """Whether nothing came since this was last asked, and nothing is in hand."""
+        idle = not self._stirred and not self._in_hand
+        self._stirred = False
+        return idle
+
     async def ack(self, tag: int) -> None:
         """Acknowledge one message. Silent when the channel is lost: the broker has it back already."""
-        if self._driver is None or self.lost.is_set():
+        if self._driver is None or tag not in self._in_hand:
             return
+        self._in_hand.discard(tag)
         try:
             async with asyncio.timeout(self._timeout_s):  # a dying connection takes ten frames, then none
                 await self._driver.basic_ack(tag, wait=False)
@@ -98,12 +107,15 @@ class Subscription:
 
     def _on_end(self, *_: Any) -> None:
         self.lost.set()
+        self._in_hand.clear()
         self._deliveries.clear()  # they come again, to us or to another
 
     async def _on_message(self, message: DeliveredMessage) -> None:
         tag, body = message.delivery_tag, message.body
         if tag is None or self.lost.is_set():
             return
+        self._stirred = True
+        self._in_hand.add(tag)
         try:
             packet = decode(body, self._stage)
         except (

@@ -213,6 +213,7 @@ create table outbound (
   state text not null default 'queued'
     check (state in ('queued', 'sending', 'sent', 'delivered', 'read', 'unknown', 'draft', 'superseded', 'discarded')),
   reason text,
+  held text,
   round smallint not null default 1,
   body text not null,
   buttons text,
@@ -229,6 +230,7 @@ create table outbound (
   unique (origin, part, origin_kind),
   foreign key (conversation, business) references conversation (id, business)) with (fillfactor = 80);
 comment on column turn.attempts is 'every claim of it, part of its iterations'' key; fruitless: those since something of it was last stored';
+comment on column outbound.held is 'why it must become a draft whatever the mode: late';
 comment on column outbound.not_before is 'tested by the claim: back-off; ring_at is only when the sweeper rings next';
 create index outbound_history on outbound (conversation, id);
 create index outbound_queued on outbound (conversation, basis_seq, id) where state = 'queued';

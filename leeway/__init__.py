@@ -1,0 +1,1 @@
+"""The `leeway` command, and all services in one process."""

@@ -1,0 +1,104 @@
+"""Makes tenants and their channel accounts: the work of an owner's connection, not of the pipeline's roles."""
+
+import base64
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.autonomy import Mode
+from shared.clock import Clock
+from shared.database import Database, load_queries, open_pool
+from shared.database.pool import OWNER
+from shared.errors import Misconfigured
+from shared.ids import AccountId, BusinessId
+from shared.packs import Pack
+from shared.secrets import Vault
+from shared.settings import Settings
+
+QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBusiness:
+    slug: str
+    name: str
+    mode: Mode
+    pack: str
+    locales: tuple[str, ...]
+    time_zone: str
+    window_ms: int = 2000
+
+
+class Businesses:
+    """Over a connection as the schema's owner, which only commands have."""
+
+    def __init__(self, owner: Database, vault: Vault) -> None:
+        self._owner = owner
+        self._vault = vault
+
+    async def create(self, business: NewBusiness) -> BusinessId:
+        rows = await self._owner.fetch(
+            QUERIES["create_business"],
+            business.slug,
+            business.name,
+            business.mode.value,
+            business.pack,
+            list(business.locales),
+            business.time_zone,
+            business.window_ms,
+        )
+        return BusinessId(rows[0]["id"])
+
+    async def add_account(
+        self,
+        business: BusinessId,
+        *,
+        channel: str,
+        address: str,
+        inbound: list[str],
+        outbound: str | None = None,
+        callback_url: str | None = None,
+    ) -> AccountId:
+        """A channel account with its secrets (`whsec_…`). Raises Misconfigured when the address is another business's."""
+        sealed = self._vault.seal({"inbound": inbound, "outbound": outbound})
+        rows = await self._owner.fetch(
+            QUERIES["create_account"], business, channel, address, sealed, callback_url
+        )
+        if rows[0]["business"] != business:
+            raise Misconfigured(f"The {channel} account {address} belongs to another business.")
+        return AccountId(rows[0]["id"])
+
+    async def set_mode(self, business: BusinessId, mode: Mode) -> None:
+        await self._owner.fetch(QUERIES["set_mode"], business, mode.value)
+
+    async def inbound_secret(self, channel: str, address: str) -> str:
+        """The account's first signing secret, for who plays its provider."""
+        rows = await self._owner.fetch(QUERIES["sealed"], channel, address)
+        inbound = self._vault.open(rows[0]["secrets"])["inbound"]
+        assert isinstance(inbound, list), "inbound secrets are a list"
+        return str(inbound[0])
+
+
+@asynccontextmanager
+async def as_owner(settings: Settings, vault: Vault) -> AsyncIterator[Businesses]:
+    """The businesses, over a connection of the database URL's own user."""
+    url = settings.database_url.get_secret_value()
+    owner = await open_pool(url, size=1, timeouts=settings.timeouts, role=OWNER)
+    try:
+        yield Businesses(owner, vault)
+    finally:
+        await owner.close()
+
+
+def new_secret() -> str:
+    """A fresh signing secret: `whsec_` and 32 random bytes in base64."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+async def seed_pack(database: Database, pack: Pack, business: BusinessId, clock: Clock) -> None:
+    """The pack's demo data for a business; again is a no-op."""
+    queries = load_queries(*pack.queries, prefix=f"{pack.name}.")
+    async with database.tenant(business, queries) as sql:
+        await pack.seed(sql, business, now=clock.now())

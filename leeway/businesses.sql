@@ -1,0 +1,21 @@
+-- name: create_business
+-- A tenant, or the one of that slug that is there already.
+-- $1 slug text · $2 name text · $3 mode text · $4 pack text · $5 locales text[] · $6 time zone text · $7 window ms int
+insert into business (slug, name, mode, pack, locales, time_zone, window_ms) values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (slug) do update set name = business.name returning id
+
+-- name: create_account
+-- A channel account, or the one at that address that is there already.
+-- $1 business int · $2 channel text · $3 address text · $4 sealed secrets bytea · $5 callback url text
+insert into channel_account (business, channel, address, secrets, callback_url) values ($1, $2, $3, $4, $5)
+on conflict (channel, address) do update set address = channel_account.address returning id, business
+
+-- name: set_mode
+-- A business's mode.
+-- $1 business int · $2 mode text
+update business set mode = $2 where id = $1
+
+-- name: sealed
+-- An account's sealed secrets.
+-- $1 channel text · $2 address text
+select secrets from channel_account where channel = $1 and address = $2

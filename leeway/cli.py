@@ -1,0 +1,5 @@
+"""The `leeway` command."""
+
+
+def main() -> None:
+    """Placeholder replaced below."""

@@ -1,0 +1,136 @@
+"""All services in one process on the embedded default: the same handlers and SQL, the in-process broker, a real Postgres."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import FastAPI
+from pydantic import SecretStr
+
+from leeway.businesses import Businesses, NewBusiness, as_owner, new_secret, seed_pack
+from leeway.embedded import embedded_postgres, only_one
+from services.agent import wiring as agent
+from services.dispatch import wiring as dispatch
+from services.guard import wiring as guard
+from services.ingest import wiring as ingest
+from shared.autonomy import Mode
+from shared.broker.memory import MemoryBroker
+from shared.clock import SystemClock
+from shared.database import open_pool
+from shared.database.migrate import migrate
+from shared.ids import BusinessId
+from shared.llm.configured import configured_model
+from shared.packs import Pack, load_packs
+from shared.secrets import new_key, vault_of
+from shared.settings import Settings
+from shared.telemetry.metrics import Metrics
+from shared.work.service import Parts, Service
+
+DEMO = NewBusiness(
+    slug="demo-clinic",
+    name="Demo Dental Clinic",
+    mode=Mode.AUTO,
+    pack="clinic",
+    locales=("en", "ro"),
+    time_zone="Europe/Bucharest",
+)
+POOL_SIZE = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneProcess:
+    """A running installation: its services, its app, and its demo business with a simulated telephone line."""
+
+    parts: Parts
+    services: list[Service]
+    app: FastAPI
+    businesses: Businesses
+    business: BusinessId
+    sim_address: str
+    sim_secret: str
+
+    def why_not(self) -> str | None:
+        return next((why for service in self.services if (why := service.why_not())), None)
+
+
+def secret_key(directory: Path) -> str:
+    """The installation's key, made on the first start and kept beside the data, readable by its owner only."""
+    path = directory / "secret.key"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(new_key(), encoding="ascii")
+    return path.read_text(encoding="ascii").strip()
+
+
+@asynccontextmanager
+async def one_process(
+    settings: Settings, directory: Path, *, demo: NewBusiness = DEMO
+) -> AsyncIterator[OneProcess]:
+    """Everything wired and migrated, with the demo business seeded; services are not run yet.
+
+    Raises Misconfigured when another process uses the directory or a setting is wrong.
+    """
+    directory = directory.resolve()
+    with only_one(directory), embedded_postgres(directory / "postgres") as url:
+        key = settings.secret_key or SecretStr(secret_key(directory))
+        settings = settings.model_copy(
+            update={"database_url": SecretStr(url), "secret_key": key, "pool_size": POOL_SIZE}
+        )
+        packs = load_packs()
+        await migrate(url, packs={name: pack.migrations for name, pack in packs.items()})
+        async with _wired(settings, packs, demo) as running:
+            yield running
+
+
+@asynccontextmanager
+async def _wired(
+    settings: Settings, packs: Mapping[str, Pack], demo: NewBusiness
+) -> AsyncIterator[OneProcess]:
+    url = settings.database_url.get_secret_value()
+    database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts)
+    broker = MemoryBroker()
+    parts = Parts(settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=Metrics())
+    try:
+        async with as_owner(settings, vault_of(settings)) as businesses:
+            business = await businesses.create(demo)
+            address = demo.slug
+            await businesses.add_account(business, channel="sim", address=address, inbound=[new_secret()])
+            await seed_pack(database, packs[demo.pack], business, parts.clock)
+            model = await configured_model(settings, packs)
+            wired = await ingest.wire(parts)
+            services = [
+                wired.service,
+                await guard.wire(parts),
+                await agent.wire(parts, model=model, packs=packs),
+                await dispatch.wire(parts),
+            ]
+            yield OneProcess(
+                parts=parts,
+                services=services,
+                app=wired.app(lambda: next((why for one in services if (why := one.why_not())), None)),
+                businesses=businesses,
+                business=business,
+                sim_address=address,
+                sim_secret=await businesses.inbound_secret("sim", address),
+            )
+    finally:
+        await broker.close()
+        await database.close()
+
+
+@asynccontextmanager
+async def running(installation: OneProcess) -> AsyncIterator[None]:
+    """Run the services beside what happens inside; drain them afterwards."""
+    async with asyncio.TaskGroup() as tasks:
+        jobs = [tasks.create_task(service.run()) for service in installation.services]
+        while installation.why_not() is not None:
+            await asyncio.sleep(0.01)
+        try:
+            yield
+        finally:
+            for service in installation.services:
+                await service.drain()
+            for job in jobs:
+                job.cancel()

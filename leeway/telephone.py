@@ -1,0 +1,91 @@
+"""A simulated telephone: writes to a business over its sim channel, signed like a real webhook, and reads what arrives."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+
+from leeway.one_process import OneProcess
+from shared.database import load_queries
+from shared.ids import new_id
+from shared.signing import decode_secret, sign
+
+QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """A message on the telephone's screen."""
+
+    key: str
+    text: str
+    buttons: tuple[tuple[str, str], ...]  # id and title
+
+
+class Telephone:
+    """One customer's telephone. Requests go through the real app, without a socket."""
+
+    def __init__(self, installation: OneProcess, number: str) -> None:
+        self._installation = installation
+        self.number = number
+        self._seen: set[str] = set()
+        self._client = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=installation.app), base_url="http://leeway.invalid"
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def write(self, text: str, *, message_id: str | None = None, **more: object) -> str:
+        """Send a message; its id. The same id again is the channel delivering it again."""
+        message_id = message_id or f"sim-{new_id().hex}"
+        await self.post({"messages": [{"id": message_id, "from": self.number, "text": text, **more}]})
+        return message_id
+
+    async def press(self, button: str, title: str) -> str:
+        """Press a button that arrived."""
+        return await self.write(title, kind="button", button=button)
+
+    async def post(self, event: dict[str, object]) -> int:
+        """Deliver a signed event; the status answered."""
+        body = json.dumps(event).encode()
+        now = int(self._installation.parts.clock.now().timestamp())
+        delivery = f"delivery-{new_id().hex}"
+        secret = decode_secret(self._installation.sim_secret)
+        response = await self._client.post(
+            f"/hooks/sim/{self._installation.sim_address}",
+            content=body,
+            headers={
+                "webhook-id": delivery,
+                "webhook-timestamp": str(now),
+                "webhook-signature": sign(secret, delivery, now, body),
+            },
+        )
+        return response.status_code
+
+    async def arrived(self) -> list[Arrived]:
+        """What arrived since the last look, in order."""
+        rows = await self._installation.parts.database.fetch(
+            QUERIES["deliveries"], self._installation.sim_address, self.number
+        )
+        fresh = [row for row in rows if row["key"] not in self._seen]
+        self._seen |= {row["key"] for row in fresh}
+        return [
+            Arrived(
+                key=row["key"],
+                text=row["body"],
+                buttons=tuple((one["id"], one["title"]) for one in json.loads(row["buttons"] or "[]")),
+            )
+            for row in fresh
+        ]
+
+    async def wait(self, *, within_s: float = 20.0) -> list[Arrived]:
+        """The next messages; none when nothing comes in time."""
+        until = self._installation.parts.clock.monotonic() + within_s
+        while self._installation.parts.clock.monotonic() < until:
+            if found := await self.arrived():
+                return found
+            await asyncio.sleep(0.05)
+        return []

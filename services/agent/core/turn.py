@@ -1,0 +1,216 @@
+"""The nouns of a turn, and which messages it takes. No I/O here, and no clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from shared.autonomy import Mode
+from shared.ids import (
+    AccountId,
+    ActionId,
+    BusinessId,
+    CallId,
+    ConversationId,
+    CustomerId,
+    LeaseToken,
+    MessageId,
+    OutboundId,
+    TurnId,
+)
+from shared.llm.port import AssistantText, Message, UserText
+from shared.messages import MessageKind, Verdict
+
+HISTORY_MESSAGES = 20
+HISTORY_AGE = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """An inbound message of the conversation, judged."""
+
+    seq: int
+    id: MessageId
+    kind: MessageKind
+    text: str
+    button: str | None
+    quoted: str | None
+    channel_at: datetime
+    received_at: datetime
+    verdict: Verdict
+    unsupported: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An outbound of the conversation, for the history."""
+
+    state: str
+    text: str
+    basis_seq: int
+    created_at: datetime
+
+
+class PromptState(StrEnum):
+    """How far the prompt of a pending action has come."""
+
+    DRAFT = "draft"
+    QUEUED = "queued"
+    SENDING = "sending"
+    UNKNOWN = "unknown"
+    SENT = "sent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A write that waits for the customer. `shown` and `arguments` are canonical JSON; the digest covers both and the tool."""
+
+    id: ActionId
+    tool: str
+    arguments: str
+    shown: str
+    digest: bytes
+    confirmations_needed: int
+    prompt: OutboundId
+    prompt_text: str
+    prompt_state: PromptState
+    at_seq: int  # the last seq given when it was made
+    at_send_seq: int | None  # the last seq given when the sending of its prompt was claimed
+    sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Business:
+    """The tenant as the turn needs it."""
+
+    id: BusinessId
+    slug: str
+    name: str
+    pack: str
+    engine: str
+    locales: tuple[str, ...]
+    zone: ZoneInfo
+    stale_after: timedelta
+    day_cap_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCall:
+    """A tool call of an earlier attempt, with what it came to."""
+
+    n: int
+    position: int
+    call_id: str
+    tool: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A claimed turn with all that it needs. `attempt` counts claims; `fruitless` those since something was last stored."""
+
+    id: TurnId
+    conversation: ConversationId
+    token: LeaseToken
+    business: Business
+    account: AccountId
+    channel: str
+    customer: CustomerId
+    customer_name: str | None
+    locale: str
+    mode: Mode
+    epoch: int
+    attempt: int
+    fruitless: int
+    model_began_with: str
+    now: datetime
+    messages: tuple[Heard, ...]  # history and new ones, by seq
+    handled_seq: int
+    replies: tuple[Reply, ...] = ()
+    pending: Pending | None = None
+    open_call: CallId | None = None
+    stored_answers: tuple[str, ...] = ()  # of earlier attempts, the first iterations in order
+    stored_calls: tuple[StoredCall, ...] = ()
+
+    @property
+    def taken(self) -> "Taken":
+        return take(self.messages, after=self.handled_seq)
+
+    @property
+    def is_late(self) -> bool:
+        """Nobody is answered at three in the morning about yesterday."""
+        newest = max((one.received_at for one in self.taken.messages), default=self.now)
+        return self.now - newest > self.business.stale_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The messages that a turn answers, and the last seq it covers (those between are not for it)."""
+
+    messages: tuple[Heard, ...] = field(default=())
+    seq_to: int
+
+    @property
+    def first_seq(self) -> int:
+        return self.messages[0].seq
+
+    @property
+    def button(self) -> Heard | None:
+        """The press that this turn is, if it is one."""
+        first = self.messages[0]
+        return first if first.kind is MessageKind.BUTTON else None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What the customer wrote, fragment by fragment."""
+        return tuple(one.text for one in self.messages if not one.unsupported)
+
+    @property
+    def nothing_to_read(self) -> bool:
+        """A sticker, a voice note, an empty message, and nothing else."""
+        return all(one.unsupported for one in self.messages)
+
+
+def take(messages: Sequence[Heard], *, after: int) -> Taken:
+    """The turn's share of what is owed: a button press is a turn by itself, and ends the one before it."""
+    new = [one for one in messages if one.seq > after]
+    owed = [one for one in new if one.verdict is Verdict.TURN]
+    press = next((at for at, one in enumerate(owed) if one.kind is MessageKind.BUTTON), None)
+    if press is None:
+        return Taken(messages=tuple(owed), seq_to=max((one.seq for one in new), default=after))
+    end = 1 if press == 0 else press
+    following = owed[end].seq if end < len(owed) else None
+    seq_to = following - 1 if following is not None else max(one.seq for one in new)
+    return Taken(messages=tuple(owed[:end]), seq_to=seq_to)
+
+
+NOT_SAID = frozenset({"superseded", "discarded", "draft"})  # replies that the customer never saw
+
+
+def history(turn: Turn) -> list[Message]:
+    """What was said before and in this turn, oldest first, as the model is told: the last 20 messages of 24 hours."""
+    oldest = turn.now - HISTORY_AGE
+    said: list[tuple[int, int, datetime, Message]] = []
+    for one in turn.messages:
+        if (
+            one.kind in (MessageKind.SYSTEM, MessageKind.REACTION, MessageKind.GROUP)
+            or one.seq > turn.taken.seq_to
+        ):
+            continue
+        message = (
+            AssistantText(text=one.text) if one.kind is MessageKind.ECHO else UserText(text=_readable(one))
+        )
+        said.append((one.seq, 0, one.received_at, message))
+    said += [
+        (reply.basis_seq, 1, reply.created_at, AssistantText(text=reply.text))
+        for reply in turn.replies
+        if reply.state not in NOT_SAID
+    ]
+    said.sort(key=lambda item: item[:3])
+    return [message for *_, at, message in said if at >= oldest][-HISTORY_MESSAGES:]
+
+
+def _readable(one: Heard) -> str:
+    return one.text or f"({one.kind.value} without text)"

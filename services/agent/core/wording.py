@@ -1,0 +1,24 @@
+"""The system's own words around a pending action. Model text is no part of them."""
+
+import msgspec
+
+from services.agent.core.pending import Button, Press
+from shared.ids import ActionId
+from shared.locales import Locale
+
+PROMPT_CHARS_MAX = 1_000  # one message on every channel; a prompt is never split
+
+
+def prompt(summary: str, locale: Locale) -> str:
+    """The question: what would be done, and how to answer."""
+    return f"{summary} {locale.notice('prompt_suffix_yes_no')}"
+
+
+def buttons_json(action: ActionId, locale: Locale) -> str:
+    """Confirm and Cancel, which carry the action and the step they are for, as JSON: [{"id", "title"}, …]."""
+    presses = ((Press.CONFIRM, "button_confirm"), (Press.CANCEL, "button_cancel"))
+    made = [
+        {"id": Button(action=action, step=1, press=press).encode(), "title": locale.notice(name)}
+        for press, name in presses
+    ]
+    return msgspec.json.encode(made).decode()

@@ -1,0 +1,179 @@
+"""One iteration's model call: permitted and recorded before, metered after, tried once more where that may help."""
+
+import asyncio
+from dataclasses import dataclass
+from decimal import Decimal
+
+import msgspec
+import structlog
+
+from services.agent.core.turn import Turn
+from services.agent.engines.outcome import FallbackReason, Falls, Overtaken, Stopped
+from services.agent.ports import CallRecord, Going, Metered, ToolRecord, Turns
+from shared.clock import Clock
+from shared.ids import CallId, new_id
+from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request
+from shared.telemetry.metrics import Metrics
+
+TRIES_MAX = 2
+RETRY_AFTER_MAX_S = 10.0
+AGAIN = frozenset(
+    {
+        FailureKind.RATE,
+        FailureKind.TIMEOUT,
+        FailureKind.CONNECTION,
+        FailureKind.SERVER,
+        FailureKind.BAD_ANSWER,
+    }
+)
+RESERVED_USD = Decimal("0.02")  # of a call under way, where a cap is set
+SUPERSEDED_IN_ROW_MAX = 2
+UNANSWERED_MAX_S = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calling:
+    """What every call needs. One a process."""
+
+    turns: Turns
+    model: Model
+    clock: Clock
+    metrics: Metrics
+    call_timeout_s: float
+
+    async def call(
+        self, turn: Turn, request: Request, *, n: int, tools: tuple[ToolRecord, ...]
+    ) -> Metered | Falls | Overtaken | Stopped:
+        """Iteration `n`: an answer with its open record, or why there is none."""
+        for try_ in range(1, TRIES_MAX + 1):
+            call = turn.open_call if n == 1 and try_ == 1 else None
+            if call is None:
+                call = CallId(new_id())
+                barred = await self._begin(turn, call, n=n, try_=try_, tools=tools)
+                if barred is not None:
+                    return barred
+            result = await self._attempt(turn, request, call, n=n)
+            if isinstance(result, Metered):
+                return result
+            if result.kind not in AGAIN or try_ == TRIES_MAX:
+                break
+            await asyncio.sleep(min(result.retry_after_s or 0.2, RETRY_AFTER_MAX_S))
+        return Falls(reason=FallbackReason.MODEL_FAILED, tools=tools)
+
+    async def _begin(
+        self, turn: Turn, call: CallId, *, n: int, try_: int, tools: tuple[ToolRecord, ...]
+    ) -> Falls | Overtaken | Stopped | None:
+        cap = turn.business.day_cap_usd
+        if cap is not None and await self.turns.spent_today(turn.business.id) + RESERVED_USD > cap:
+            return Falls(reason=FallbackReason.BUDGET, tools=tools)
+        reserved = RESERVED_USD if cap is not None else None
+        going = await self.turns.begin_call(turn, call, n=n, try_=try_, reserved=reserved, tools=tools)
+        if going is None:
+            return Stopped()
+        if _overtaken(turn, going):
+            await self.turns.end_call(turn, _closed(call, n, error="overtaken before it was made"))
+            return Overtaken()
+        return None
+
+    async def _attempt(self, turn: Turn, request: Request, call: CallId, *, n: int) -> Metered | ModelFailure:
+        began = self.clock.monotonic()
+        try:
+            answer = await self.model.complete(request, timeout_s=self.call_timeout_s)
+        except ModelFailure as failure:
+            await self._failed(turn, failure, call, n=n, began=began)
+            return failure
+        except asyncio.CancelledError:
+            record = _closed(call, n, error="cut off", latency_ms=self._ms(began))
+            await asyncio.shield(self.turns.end_call(turn, record))
+            raise
+        record = CallRecord(
+            id=call,
+            n=n,
+            state="done",
+            model=answer.model,
+            input=answer.usage.input,
+            cached=answer.usage.cached,
+            output=answer.usage.output,
+            reasoning=answer.usage.reasoning,
+            cost_usd=self.model.price(answer.usage, model=answer.model),
+            latency_ms=self._ms(began),
+            finish=answer.finish.value,
+            error=None,
+            answer=msgspec.json.encode(answer).decode(),
+        )
+        self._count(turn, record)
+        return Metered(answer=answer, record=record)
+
+    async def _failed(self, turn: Turn, failure: ModelFailure, call: CallId, *, n: int, began: float) -> None:
+        log.warning("model call failed", turn=str(turn.id), kind=failure.kind.value)
+        self.metrics.llm_failures.labels(self.model.provider, self.model.name, failure.kind.value).inc()
+        usage = failure.usage
+        record = CallRecord(
+            id=call,
+            n=n,
+            state="failed",
+            model=failure.model or None,
+            input=usage.input,
+            cached=usage.cached,
+            output=usage.output,
+            reasoning=usage.reasoning,
+            cost_usd=self.model.price(usage, model=failure.model or self.model.name) if usage.input else None,
+            latency_ms=self._ms(began),
+            finish=None,
+            error=failure.kind.value,
+            answer=None,
+        )
+        self._count(turn, record)
+        await self.turns.end_call(turn, record)
+
+    def _count(self, turn: Turn, record: CallRecord) -> None:
+        business, n = self.metrics.business(turn.business.slug), str(record.n)
+        labels = (self.model.provider, self.model.name, turn.business.engine, n)
+        self.metrics.llm_seconds.labels(*labels).observe(record.latency_ms / 1000)
+        kinds = (
+            ("input", record.input),
+            ("cached", record.cached),
+            ("output", record.output),
+            ("reasoning", record.reasoning),
+        )
+        for kind, tokens in kinds:
+            if tokens:
+                self.metrics.llm_tokens.labels(business, *labels, kind).inc(tokens)
+        if record.cost_usd:
+            self.metrics.llm_cost_usd.labels(business, *labels).inc(float(record.cost_usd))
+
+    def _ms(self, began: float) -> int:
+        return round((self.clock.monotonic() - began) * 1000)
+
+
+def restored(text: str) -> Answer:
+    """A stored answer of an earlier attempt. Raises msgspec.ValidationError for one of another version."""
+    return msgspec.json.decode(text, type=Answer)
+
+
+def _overtaken(turn: Turn, going: Going) -> bool:
+    """Whether to stop before the call: saves it, but at most twice in a row and not after 30 s of waiting."""
+    if going.customer_seq <= turn.taken.seq_to or going.superseded_in_row >= SUPERSEDED_IN_ROW_MAX:
+        return False
+    waited = (going.now - going.unanswered_since).total_seconds() if going.unanswered_since else 0.0
+    return waited <= UNANSWERED_MAX_S
+
+
+def _closed(call: CallId, n: int, *, error: str, latency_ms: int = 0) -> CallRecord:
+    return CallRecord(
+        id=call,
+        n=n,
+        state="failed",
+        model=None,
+        input=0,
+        cached=0,
+        output=0,
+        reasoning=0,
+        cost_usd=None,
+        latency_ms=latency_ms,
+        finish=None,
+        error=error,
+        answer=None,
+    )

@@ -1,0 +1,182 @@
+"""A turn's way: claimed, matched or understood, committed, rung. Each turn is a task of its own, under its own lease."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from services.agent.ports import Share, Turns
+from services.agent.core.turn import Turn
+from services.agent.answering import Answering
+from shared.clock import Clock
+from shared.errors import Unavailable
+from shared.ids import BusinessId, ConversationId
+from shared.settings import Timeouts
+from shared.telemetry.metrics import Metrics
+from shared.work.slots import Slots
+
+DUE_EVERY_S = 0.25
+FRUITLESS_MAX = 5
+LONELY_FROM = (
+    3  # a turn that was fruitless so often runs alone, so that a neighbour which kills it is found out
+)
+RAISED_AGAIN_AFTER = timedelta(seconds=2)
+AWAY_AGAIN_AFTER = timedelta(seconds=1)
+
+log = structlog.get_logger(__name__)
+
+
+class Agent:
+    """shared.work.stage.Claims for the agent. `run` must run beside it; turns are its tasks."""
+
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        answering: Answering,
+        metrics: Metrics,
+        clock: Clock,
+        timeouts: Timeouts,
+        slots: Slots,
+    ) -> None:
+        self._turns = turns
+        self._answering = answering
+        self._metrics = metrics
+        self._clock = clock
+        self._timeouts = timeouts
+        self._slots = slots
+        self._under_way: dict[UUID, tuple[Turn, asyncio.Task[None]]] = {}
+        self._lonely: list[Turn] = []
+        self._claiming = asyncio.Lock()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Look for what is due and keep the leases, until cancelled; turns under way are then released."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            tasks.create_task(self._look())
+            tasks.create_task(self._keep_leases())
+
+    async def drain(self, *, model_s: float) -> None:
+        """Take up nothing more; let turns finish for `model_s`, then release them: due again, no attempt counted."""
+        self._stopping = True
+        try:
+            async with asyncio.timeout(model_s):
+                await self._slots.idle()
+        except TimeoutError:
+            for _, task in self._under_way.values():
+                task.cancel()
+            await self._slots.idle()
+
+    async def room(self) -> int:
+        while self._lonely:
+            await self._slots.idle()
+            self._begin(self._lonely.pop())
+            await self._slots.idle()
+        return await self._slots.room()
+
+    async def claim(self, ids: Sequence[UUID]) -> None:
+        """Lease what is due of the tickets, as many as there is room for; what is left over is found by the next look."""
+        async with self._claiming:
+            room = self._slots.free - len(self._lonely)
+            wanted = [ConversationId(ticket) for ticket in ids if ticket not in self._under_way][
+                : max(room, 0)
+            ]
+            if not wanted or self._stopping:
+                return
+            for turn in await self._turns.claim(wanted, self._share()):
+                self._metrics.turns_reclaimed.inc(1 if turn.attempt > 1 else 0)
+                if turn.fruitless >= LONELY_FROM:
+                    self._lonely.append(turn)
+                else:
+                    self._begin(turn)
+
+    async def count(self, ticket: UUID) -> int:  # noqa: ARG002  a turn's attempts are counted by its claim
+        return 1
+
+    async def give_up(self, ticket: UUID) -> None:
+        raise AssertionError(f"tickets of the agent are not suspect: {ticket}")
+
+    def _share(self) -> Share:
+        busy: Counter[BusinessId] = Counter(turn.business.id for turn, _ in self._under_way.values())
+        return Share(most=max(self._slots.size // 2, 1), under_way=dict(busy))
+
+    def _begin(self, turn: Turn) -> None:
+        assert self._tasks is not None, "run() must run beside the claims"
+        self._slots.take()
+        task = self._tasks.create_task(self._work(turn))
+        self._under_way[turn.conversation] = (turn, task)
+        self._metrics.turns_under_way.set(len(self._under_way))
+
+    async def _work(self, turn: Turn) -> None:
+        began = self._clock.monotonic()
+        try:
+            await self._answer(turn)
+        except asyncio.CancelledError:
+            await self._let_go(turn, timedelta())
+        except Unavailable as error:
+            log.warning("turn waits for what it needs", turn=str(turn.id), error=str(error))
+            await self._let_go(turn, AWAY_AGAIN_AFTER)
+        except Exception:
+            log.exception("turn raised", turn=str(turn.id), fruitless=turn.fruitless)
+            await self._give_back(turn)
+        finally:
+            self._under_way.pop(turn.conversation, None)
+            self._slots.give_back()
+            self._metrics.turns_under_way.set(len(self._under_way))
+            self._metrics.turn_seconds.labels(turn.business.engine).observe(self._clock.monotonic() - began)
+
+    async def _answer(self, turn: Turn) -> None:
+        if turn.fruitless > FRUITLESS_MAX:
+            await self._answering.give_up(turn)
+            return
+        try:
+            async with asyncio.timeout(self._timeouts.turn):
+                await self._answering.answer(turn)
+        except TimeoutError:
+            await self._answering.out_of_time(turn)
+
+    async def _let_go(self, turn: Turn, delay: timedelta) -> None:
+        try:
+            await asyncio.shield(self._turns.release(turn, delay))
+        except Unavailable as error:
+            log.warning("lease not released, it runs out by itself", turn=str(turn.id), error=str(error))
+
+    async def _give_back(self, turn: Turn) -> None:
+        try:
+            await self._turns.give_back(turn, RAISED_AGAIN_AFTER)
+        except Unavailable as error:
+            log.warning("lease not given back, it runs out by itself", turn=str(turn.id), error=str(error))
+
+    async def _look(self) -> None:
+        """A lost ticket costs a quarter of a second: the row says what is due."""
+        while True:
+            await asyncio.sleep(DUE_EVERY_S)
+            if self._stopping or self._slots.free - len(self._lonely) <= 0:
+                continue
+            try:
+                await self.claim(await self._turns.due(most=self._slots.free))
+            except Unavailable as error:
+                log.warning("look for due turns waits", error=str(error))
+            except Exception:
+                log.exception("look for due turns failed")
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._timeouts.heartbeat)
+            held = [turn for turn, _ in self._under_way.values()] + self._lonely
+            if not held:
+                continue
+            try:
+                ours = await self._turns.heartbeat([(turn.conversation, turn.token) for turn in held])
+            except Unavailable as error:
+                log.warning("leases not extended", leases=len(held), error=str(error))
+                continue
+            for turn, task in list(self._under_way.values()):
+                if turn in held and turn.token not in ours and not task.done():
+                    log.warning("lease lost, turn stopped", turn=str(turn.id))
+                    task.cancel()

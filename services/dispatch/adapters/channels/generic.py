@@ -1,0 +1,138 @@
+"""The generic signed webhook on its way out: Standard Webhooks, POSTed to the tenant's callback URL.
+
+Signed with a secret of its own (never the inbound one); the webhook-id is the idempotency key and stays the same over
+retries. The callback must be https and public, unless the installation allows internal ones: the address is resolved,
+checked and connected to as checked, and redirects are not followed.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from services.dispatch.core.outcome import Accepted, CredentialsRefused, NoAnswer, Outcome, Refused, Throttled
+from services.dispatch.ports import Claimed, Outbox
+from shared.clock import Clock
+from shared.errors import Unavailable
+from shared.signing import sign
+
+CONNECT_S = 4.0
+READ_S = 12.0
+RETRY_AFTER_MAX_S = 120
+
+
+class Unreachable(Exception):
+    """The callback address is not one we may call; nothing left."""
+
+
+class GenericChannel:
+    idempotent = True
+    characters_max = 16_000
+
+    def __init__(self, outbox: Outbox, *, clock: Clock, allow_internal: bool, connections: int) -> None:
+        self._outbox = outbox
+        self._clock = clock
+        self._allow_internal = allow_internal
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def send(self, claimed: Claimed, *, key: str) -> Outcome:
+        try:
+            address = await self._outbox.address(claimed.account)
+        except Unavailable as error:
+            return Throttled(reason=str(error))
+        if address is None or not address.callback_url or address.key is None:
+            return Refused(reason="the channel account has no callback URL and secret")
+        try:
+            request = await self._request(address.callback_url, address.key, claimed, key)
+        except Unreachable as error:
+            return Refused(reason=str(error))
+        try:
+            response = await self._client.send(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            return Throttled(reason=f"not connected: {type(error).__name__}")
+        except httpx2.HTTPError as error:
+            return NoAnswer(reason=type(error).__name__)
+        return _read(response)
+
+    async def _request(self, url: str, key: bytes, claimed: Claimed, webhook_id: str) -> httpx2.Request:
+        now = self._clock.now()
+        body = msgspec.json.encode(
+            {"type": "message.reply", "timestamp": now.isoformat(), "data": _data(claimed, webhook_id)}
+        )
+        timestamp = int(now.timestamp())
+        headers = {
+            "content-type": "application/json",
+            "webhook-id": webhook_id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": sign(key, webhook_id, timestamp, body),
+        }
+        target, extensions = await self._checked(url)
+        parts = urlsplit(url)
+        headers["host"] = parts.netloc.rpartition("@")[2]
+        return self._client.build_request(
+            "POST", target, content=body, headers=headers, extensions=extensions
+        )
+
+    async def _checked(self, url: str) -> tuple[str, dict[str, str]]:
+        """The URL with the address in it that was checked, so that a name can't change its meaning in between."""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if self._allow_internal:
+            return url, {}
+        if parts.scheme != "https":
+            raise Unreachable("the callback URL must be https")
+        try:
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Unreachable(f"the callback's host can't be resolved: {error}") from error
+        addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
+        if not addresses or not all(address.is_global for address in addresses):
+            raise Unreachable("the callback's host is not a public address")
+        literal = f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
+        netloc = f"{literal}:{parts.port}" if parts.port else literal
+        return parts._replace(netloc=netloc).geturl(), {"sni_hostname": host}
+
+
+def _data(claimed: Claimed, webhook_id: str) -> dict[str, object]:
+    data: dict[str, object] = {
+        "conversation_id": claimed.thread or claimed.user_id,
+        "to": claimed.user_id,
+        "in_reply_to": claimed.in_reply_to,
+        "message_id": webhook_id,
+        "text": claimed.parts[claimed.part - 1],
+    }
+    if claimed.buttons and claimed.last_part:
+        data["buttons"] = msgspec.json.decode(claimed.buttons)
+    return data
+
+
+def _read(response: httpx2.Response) -> Outcome:
+    """The receiver's status by what follows from it (Standard Webhooks; behaviour.md §8 decides where they differ)."""
+    status = response.status_code
+    if 200 <= status < 300:
+        return Accepted(provider_id=None)
+    if status in (401, 403):
+        return CredentialsRefused(reason=f"the callback answered {status}")
+    if status == 429 or (status == 503 and "retry-after" in response.headers):
+        return Throttled(reason=f"the callback answered {status}", retry_after=_retry_after(response))
+    if status >= 500 or status == 408:
+        return NoAnswer(reason=f"the callback answered {status}")
+    return Refused(reason=f"the callback answered {status}")
+
+
+def _retry_after(response: httpx2.Response) -> timedelta | None:
+    stated = response.headers.get("retry-after", "")
+    return timedelta(seconds=min(int(stated), RETRY_AFTER_MAX_S)) if stated.isdigit() else None

@@ -1,0 +1,39 @@
+"""The sim channel: deliveries are rows, one a key, where the demo, the simulator and tests read them."""
+
+from collections.abc import Sequence
+
+from services.dispatch.adapters.postgres_outbox import PostgresOutbox
+from services.dispatch.core.outcome import Accepted, NoAnswer, Outcome
+from services.dispatch.ports import Claimed
+from shared.errors import Unavailable
+from shared.work.batches import Batcher
+
+DELIVERIES_MOST = 100
+
+Delivery = tuple[str, Claimed, str, str | None]
+
+
+class SimChannel:
+    """`run` must run beside it."""
+
+    idempotent = True
+    characters_max = 4096
+
+    def __init__(self, outbox: PostgresOutbox) -> None:
+        self._outbox = outbox
+        self._deliveries: Batcher[Delivery, None] = Batcher(self._deliver, most=DELIVERIES_MOST)
+
+    async def run(self) -> None:
+        await self._deliveries.run()
+
+    async def send(self, claimed: Claimed, *, key: str) -> Outcome:
+        buttons = claimed.buttons if claimed.last_part else None
+        try:
+            await self._deliveries.submit((key, claimed, claimed.parts[claimed.part - 1], buttons))
+        except Unavailable as error:
+            return NoAnswer(reason=str(error))
+        return Accepted(provider_id=f"sim_{claimed.attempt.hex}")
+
+    async def _deliver(self, deliveries: Sequence[Delivery]) -> Sequence[None]:
+        await self._outbox.deliver_sim(deliveries)
+        return [None] * len(deliveries)

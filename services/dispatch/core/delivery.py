@@ -1,0 +1,174 @@
+"""May this reply leave now, and if not, what becomes of it: a pure decision on the snapshot it will be recorded against."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import assert_never
+
+from shared.autonomy import Mode, strictest
+from shared.ids import AccountId, ActionId, BusinessId, ConversationId, OutboundId
+
+SUPERSEDED_IN_ROW_MAX = 2
+UNANSWERED_MAX = timedelta(seconds=30)
+BARRED_FOR = timedelta(seconds=1)
+
+
+class Origin(StrEnum):
+    """Where a reply comes from."""
+
+    TURN = "turn"
+    NOTICE = "notice"
+    OPERATOR = "operator"
+    REMINDER = "reminder"
+
+
+class DraftReason(StrEnum):
+    """Why a person must decide about a reply."""
+
+    SUGGEST = "suggest"
+    MODE_OFF = "mode_off"
+    LATE = "late"
+    HANDOFF = "handoff"
+    SEND_FAILED = "send_failed"
+    MAY_HAVE_ARRIVED = "may_have_arrived"
+    PROCESSING_FAILED = "processing_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A queued reply and everything that bears on it, at one version of its conversation's row."""
+
+    outbound: OutboundId
+    conversation: ConversationId
+    business: BusinessId
+    account: AccountId
+    channel: str
+    user_id: str
+    origin: Origin
+    basis_seq: int
+    epoch: int
+    mode_at_decision: Mode
+    held: DraftReason | None  # must become a draft, whatever the mode
+    body: str
+    buttons: str | None
+    round: int
+    receipt: bool
+    action: ActionId | None
+    parts_sent: int
+    tries: int  # attempts so far
+    may_have_left: bool  # one of them had an outcome that nobody knows
+    not_before: datetime | None
+    thread: str | None
+    in_reply_to: str | None
+    now: datetime
+    version: int
+    unguarded: int
+    customer_seq: int
+    in_handoff: bool
+    handoff_epoch: int
+    opted_out: bool
+    modes: tuple[Mode | None, ...]  # business, channel account, conversation, as they are now
+    account_on: bool
+    account_waits_until: datetime | None
+    sending: bool  # another send of the conversation is under way
+    first_in_line: bool
+    superseded_in_row: int
+    unanswered_since: datetime | None
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of the next part: the same for every attempt at it, another for every decision."""
+        return part_key(self.outbound, self.round, self.parts_sent + 1)
+
+
+def part_key(outbound: OutboundId, round_: int, part: int) -> str:
+    """Letters, digits and underscores only: a webhook-id has no dot."""
+    return f"out_{outbound.hex}_{round_}_{part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Claim it and call the provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDraft:
+    reason: DraftReason
+
+
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """The customer wrote again: the next turn sees both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """The customer opted out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now: look again at the time."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """Something else comes first, and whoever ends that rings: a message to judge, a send under way, an older reply."""
+
+
+Decision = Send | MakeDraft | Supersede | Discard | Wait | NotYet
+
+
+def decide(reply: Snapshot) -> Decision:
+    """What to do with a queued reply, by the checks of the claim in their order."""
+    if reply.unguarded or reply.sending or not reply.first_in_line:
+        return NotYet()
+    if reply.not_before is not None and reply.not_before > reply.now:
+        return Wait(reply.not_before)
+    if reply.opted_out:
+        return Discard()
+    if not reply.account_on:
+        return Wait(reply.now + timedelta(seconds=60))
+    if reply.account_waits_until is not None and reply.account_waits_until > reply.now:
+        return Wait(reply.account_waits_until)
+    return _autonomy(reply) or (Supersede() if _is_superseded(reply) else Send())
+
+
+def _autonomy(reply: Snapshot) -> MakeDraft | None:
+    """Handoff and mode; an operator's own send asks neither. Once a part has left, the rest follows."""
+    if reply.origin is Origin.OPERATOR:
+        return None
+    if reply.in_handoff and reply.epoch != reply.handoff_epoch:
+        return MakeDraft(DraftReason.MAY_HAVE_ARRIVED if reply.may_have_left else DraftReason.HANDOFF)
+    if reply.epoch != reply.handoff_epoch and reply.origin is Origin.TURN:
+        return MakeDraft(DraftReason.HANDOFF)
+    if reply.round > 1 or reply.parts_sent:
+        return None
+    mode = strictest(reply.mode_at_decision, *reply.modes)
+    if reply.held is not None and mode is not Mode.OFF:
+        return MakeDraft(reply.held)
+    match mode:
+        case Mode.AUTO:
+            return None
+        case Mode.SUGGEST:
+            return MakeDraft(DraftReason.SUGGEST)
+        case Mode.OFF:
+            return MakeDraft(DraftReason.MODE_OFF)
+        case _:
+            assert_never(mode)
+
+
+def _is_superseded(reply: Snapshot) -> bool:
+    if (
+        reply.origin is not Origin.TURN
+        or reply.receipt
+        or reply.parts_sent
+        or reply.may_have_left
+        or reply.round > 1
+    ):
+        return False
+    if reply.customer_seq <= reply.basis_seq or reply.superseded_in_row >= SUPERSEDED_IN_ROW_MAX:
+        return False
+    return reply.unanswered_since is None or reply.now - reply.unanswered_since <= UNANSWERED_MAX

@@ -1,0 +1,230 @@
+"""A reply's way out: claim, call the provider, settle, ring the next. The claim is committed before the call begins."""
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import structlog
+
+from services.dispatch.core.delivery import (
+    Decision,
+    Discard,
+    MakeDraft,
+    NotYet,
+    Send,
+    Snapshot,
+    Supersede,
+    decide,
+    part_key,
+)
+from services.dispatch.core.outcome import (
+    CredentialsRefused,
+    GivenBack,
+    NoAnswer,
+    Outcome,
+    Throttled,
+    backoff,
+    settle,
+)
+from services.dispatch.core.split import split
+from services.dispatch.ports import Channel, Claimed, Decided, Outbox, Settlement, Stored
+from shared.broker.port import Broker
+from shared.clock import Clock
+from shared.errors import Unavailable
+from shared.ids import AttemptId, OutboundId, new_id
+from shared.settings import Timeouts
+from shared.telemetry.metrics import Metrics
+from shared.tickets import Stage
+from shared.work.batches import Batcher
+from shared.work.slots import Slots
+from shared.work.stage import BACKOFF_FIRST_S, BACKOFF_MAX_S, ring
+
+GATHERS_MAX = 3
+SETTLES_MOST = 100
+
+log = structlog.get_logger(__name__)
+
+
+class Dispatch:
+    """shared.work.stage.Claims for dispatch. `run` must run beside it; sends are its tasks."""
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        channels: Mapping[str, Channel],
+        broker: Broker,
+        metrics: Metrics,
+        clock: Clock,
+        timeouts: Timeouts,
+        slots: Slots,
+    ) -> None:
+        self._outbox = outbox
+        self._channels = channels
+        self._broker = broker
+        self._metrics = metrics
+        self._clock = clock
+        self._timeouts = timeouts
+        self._slots = slots
+        self._settles: Batcher[Settlement, Stored] = Batcher(self._settle, most=SETTLES_MOST)
+        self._rings: Batcher[OutboundId, None] = Batcher(self._ring, most=SETTLES_MOST)
+        self._sends: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Settle and ring until cancelled; sends under way are cancelled with it."""
+        async with asyncio.TaskGroup() as sends:
+            self._sends = sends
+            sends.create_task(self._settles.run())
+            sends.create_task(self._rings.run())
+
+    async def idle(self) -> None:
+        """Wait until no send is under way."""
+        await self._slots.idle()
+
+    async def room(self) -> int:
+        return await self._slots.room()
+
+    async def claim(self, ids: Sequence[UUID]) -> None:
+        """Claim what may leave and begin to send it; decide what becomes of the rest."""
+        outbounds = [OutboundId(ticket) for ticket in ids]
+        claimed = list(await self._outbox.claim_plain(outbounds))
+        plain = {one.outbound for one in claimed}
+        self._begin(claimed)
+        rest = [outbound for outbound in outbounds if outbound not in plain]
+        for _ in range(GATHERS_MAX):
+            if not rest:
+                return
+            rest = await self._decide(rest)
+        await self._outbox.bar(rest)
+
+    async def count(self, ticket: UUID) -> int:
+        return await self._outbox.count(OutboundId(ticket))
+
+    async def give_up(self, ticket: UUID) -> None:
+        await self._outbox.give_up(OutboundId(ticket))
+        self._metrics.given_up.labels(Stage.DISPATCH.value).inc()
+
+    async def _decide(self, outbounds: Sequence[OutboundId]) -> list[OutboundId]:
+        """Gather, decide, record; those whose conversation changed meanwhile."""
+        replies = await self._outbox.gather(outbounds)
+        decided = [self._decided(reply) for reply in replies]
+        barred = [one.reply.outbound for one in decided if isinstance(one.decision, NotYet)]
+        if barred:
+            await self._outbox.bar(barred)
+        to_record = [one for one in decided if not isinstance(one.decision, NotYet)]
+        if not to_record:
+            return []
+        claimed, recorded = await self._outbox.record(to_record)
+        self._begin(claimed)
+        done = set(recorded)
+        for one in to_record:
+            if one.reply.outbound in done and not isinstance(one.decision, Send):
+                self._metrics.outbounds.labels(str(one.reply.business), *_became(one.decision)).inc()
+        return [one.reply.outbound for one in to_record if one.reply.outbound not in done]
+
+    def _decided(self, reply: Snapshot) -> Decided:
+        channel = self._channels.get(reply.channel)
+        parts = split(reply.body, characters_max=channel.characters_max) if channel else [reply.body]
+        return Decided(reply=reply, decision=decide(reply), parts=tuple(parts))
+
+    def _begin(self, claimed: Sequence[Claimed]) -> None:
+        assert self._sends is not None, "run() must run beside the claims"
+        began = self._clock.monotonic()
+        for one in claimed:
+            self._slots.take()
+            self._sends.create_task(self._send(one, claimed_at=began))
+
+    async def _send(self, claimed: Claimed, *, claimed_at: float) -> None:
+        """Send a reply's parts in order, each under its own attempt."""
+        try:
+            current: Claimed | None = claimed
+            while current is not None:
+                current = await self._send_part(current, claimed_at=claimed_at)
+                claimed_at = self._clock.monotonic()
+        finally:
+            self._slots.give_back()
+
+    async def _send_part(self, claimed: Claimed, *, claimed_at: float) -> Claimed | None:
+        """One part: the provider's call, its outcome stored. The next part, claimed, if there is one."""
+        channel = self._channels.get(claimed.channel)
+        outcome = await self._outcome(claimed, channel, claimed_at)
+        self._metrics.sends.labels(claimed.channel, type(outcome).__name__).inc()
+        settled = settle(
+            outcome,
+            last_part=claimed.last_part,
+            idempotent=channel is not None and channel.idempotent,
+            backoff=backoff(claimed.tries, chance=random.random()),  # noqa: S311  jitter, not a secret
+        )
+        goes_on = settled.rank > 0 and not claimed.last_part
+        following = AttemptId(new_id()) if goes_on else None
+        settlement = Settlement(claimed=claimed, settled=settled, next_attempt=following)
+        current = await self._stored(settlement)
+        await self._consequences(claimed, outcome)
+        if following is None or not current:
+            return None
+        return replace(claimed, attempt=following, part=claimed.part + 1, tries=0)
+
+    async def _outcome(self, claimed: Claimed, channel: Channel | None, claimed_at: float) -> Outcome:
+        if channel is None:
+            return Throttled(reason=f"this version has no channel {claimed.channel}")
+        if self._clock.monotonic() - claimed_at > self._timeouts.begin_send:
+            return GivenBack()
+        key = part_key(claimed.outbound, claimed.round, claimed.part)
+        try:
+            async with asyncio.timeout(self._timeouts.provider):
+                return await channel.send(claimed, key=key)
+        except TimeoutError:
+            return NoAnswer(reason="no answer in time")
+        except Exception:
+            log.exception(
+                "channel raised, outcome unknown", channel=claimed.channel, outbound=str(claimed.outbound)
+            )
+            return NoAnswer(reason="the channel adapter failed")
+
+    async def _consequences(self, claimed: Claimed, outcome: Outcome) -> None:
+        try:
+            if isinstance(outcome, CredentialsRefused):
+                log.error("channel account disabled: its credentials were refused", account=claimed.account)
+                await self._outbox.disable(claimed.account)
+            elif isinstance(outcome, Throttled) and outcome.whole_account and outcome.retry_after:
+                await self._outbox.pause(claimed.account, outcome.retry_after)
+        except Unavailable as error:
+            log.warning("consequence of a send not stored", outbound=str(claimed.outbound), error=str(error))
+
+    async def _stored(self, settlement: Settlement) -> bool:
+        """Store the outcome, again and again until it is; whether the attempt was still the conversation's current one."""
+        pause = BACKOFF_FIRST_S
+        while True:
+            try:
+                stored = await self._settles.submit(settlement)
+            except Unavailable as error:
+                log.warning("outcome of a send waits for the database", error=str(error))
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, BACKOFF_MAX_S)
+                continue
+            if stored.following is not None:
+                self._rings.enqueue(stored.following)
+            return stored.current
+
+    async def _settle(self, settlements: Sequence[Settlement]) -> Sequence[Stored]:
+        stored = await self._outbox.settle(settlements)
+        return [stored[one.claimed.attempt] for one in settlements]
+
+    async def _ring(self, outbounds: Sequence[OutboundId]) -> Sequence[None]:
+        await ring(self._broker, Stage.DISPATCH, outbounds)
+        return [None] * len(outbounds)
+
+
+def _became(decision: Decision) -> tuple[str, str]:
+    """State and reason, as labels."""
+    match decision:
+        case MakeDraft(reason=reason):
+            return "draft", reason.value
+        case Supersede():
+            return "superseded", ""
+        case Discard():
+            return "discarded", "opted_out"
+        case _:
+            return "queued", "waits"

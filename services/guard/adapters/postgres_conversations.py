@@ -1,0 +1,201 @@
+"""The guard's record in Postgres: one look, one statement over arrays."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from services.guard.core.record import Case, Record, Row
+from services.guard.core.verdict import Budget, Facts, Reason, Said, Unjudged
+from shared.autonomy import Mode, strictest
+from shared.database import Database, load_queries
+from shared.ids import BusinessId, ConversationId, MessageId, OutboundId, new_id
+from shared.messages import MessageKind
+
+QUERIES = load_queries(Path(__file__).with_name("conversations.sql"))
+NOT_SAID = ("echo", "system", "group", "reaction")
+
+Notices = list[tuple[OutboundId, ConversationId, MessageId, str]]
+
+
+class PostgresConversations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def gather(self, conversations: Sequence[ConversationId]) -> Sequence[Case]:
+        rows = await self._database.fetch(QUERIES["gather"], conversations)
+        return [_case(row) for row in rows if row["unjudged"]]
+
+    async def record(
+        self, records: Sequence[Record], texts: Mapping[tuple[ConversationId, MessageId], str]
+    ) -> Mapping[ConversationId, Sequence[OutboundId]]:
+        plain = [one for one in records if one.plain]
+        full = [one for one in records if not one.plain]
+        recorded: dict[ConversationId, list[OutboundId]] = {}
+        if plain:
+            rows = await self._database.fetch(QUERIES["record"], *_arrays(plain))
+            recorded |= {row["conversation"]: [] for row in rows}
+        if full:
+            notices = _notices(full, texts)
+            rows = await self._database.fetch(
+                QUERIES["record_full"], *_arrays(full), *_consequences(full, notices)
+            )
+            recorded |= {row["conversation"]: [] for row in rows}
+            for notice, conversation, _, _ in notices:
+                if conversation in recorded:
+                    recorded[conversation].append(notice)
+        return recorded
+
+    async def count(self, conversation: ConversationId) -> int:
+        rows = await self._database.fetch(QUERIES["count"], conversation)
+        return rows[0]["guard_attempts"] if rows else 0
+
+    async def locale(self, conversation: ConversationId) -> str | None:
+        rows = await self._database.fetch(QUERIES["locale_of"], conversation)
+        return rows[0]["locale"] if rows else None
+
+    async def give_up(self, conversation: ConversationId, notice: str) -> OutboundId | None:
+        outbound = OutboundId(new_id())
+        rows = await self._database.fetch(QUERIES["give_up"], conversation, new_id(), outbound, notice)
+        return outbound if rows else None
+
+    async def anything_due(self) -> bool:
+        rows = await self._database.fetch(QUERIES["anything_due"])
+        return bool(rows[0]["due"])
+
+    async def ring_due(self, *, most: int) -> Sequence[UUID]:
+        rows = await self._database.fetch(QUERIES["ring_due"], most)
+        return [row["conversation"] for row in rows]
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    messages = tuple(
+        Unjudged(
+            id=m[0],
+            kind=MessageKind(m[1]),
+            text=m[2],
+            channel_at=m[3],
+            received_at=m[4],
+            sender=row["sender"],
+            auto_reply=m[5],
+            opt_word=m[6],
+            from_us=m[8],
+        )
+        for m in row["unjudged"]
+    )
+    return Case(
+        conversation=row["conversation"],
+        business=BusinessId(row["business"]),
+        business_slug=row["slug"],
+        row=_row(row),
+        facts=_facts(row),
+        messages=messages,
+        now=row["now"],
+        locales=tuple(row["locales"]),
+        window=timedelta(milliseconds=row["window_ms"]),
+        action=row["action"][0] if row["action"] else None,
+        drafts=tuple(row["drafts"] or ()),
+        hint=row["unjudged"][-1][7],
+    )
+
+
+def _row(row: Mapping[str, Any]) -> Row:
+    return Row(
+        version=row["version"],
+        unguarded=row["unguarded"],
+        guarded_seq=row["guarded_seq"],
+        customer_seq=row["customer_seq"],
+        handled_seq=row["handled_seq"],
+        epoch=row["handoff_epoch"],
+        due_at=row["due_at"],
+        leased=row["leased"],
+        window_opened_at=row["window_opened_at"],
+        unanswered_since=row["unanswered_since"],
+        last_customer_at=row["last_customer_at"],
+        opted_out_at=row["opted_out_at"],
+        locale=row["locale"],
+    )
+
+
+def _facts(row: Mapping[str, Any]) -> Facts:
+    modes = (row["business_mode"], row["account_mode"], row["mode"])
+    quiet = timedelta(minutes=row["takeover_quiet_min"])
+    takeover = row["handoff_reason"] == Reason.OWNER_TAKEOVER and row["owner_spoke_at"]
+    return Facts(
+        mode=strictest(*(Mode(mode) for mode in modes if mode)),
+        in_handoff=row["state"] == "handoff",
+        takeover_ends_at=row["owner_spoke_at"] + quiet if takeover else None,
+        opted_out=row["opted_out_at"] is not None,
+        account_on=row["account_state"] == "on",
+        own_addresses=frozenset([row["sender"]]) if row["own_address"] else frozenset(),
+        last_said=tuple(
+            Said(text=said[1], received_at=said[2])
+            for said in row["last_said"] or ()
+            if said[0] not in NOT_SAID
+        )[-3:],
+        reply_times=tuple(row["reply_times"] or ()),
+        messages_in_10_min=row["recent"],
+        newest_answered_at=row["newest_answered_at"],
+        cap_reached=Budget(cap_usd=row["day_cap_usd"], spent_usd=row["spent_usd"]).reached,
+        stale_after=timedelta(seconds=row["stale_after_s"]),
+        rate_per_10_min=row["rate_per_10_min"],
+        takeover_quiet=quiet,
+    )
+
+
+def _arrays(records: Sequence[Record]) -> tuple[list[Any], ...]:
+    """What `record` and `record_full` share."""
+    judged = [
+        (one.case.conversation, seq, j)
+        for one in records
+        for seq, j in enumerate(one.judged, start=one.case.row.guarded_seq + 1)
+    ]
+    return (
+        [one.case.conversation for one in records],
+        [one.case.row.version for one in records],
+        [len(one.judged) for one in records],
+        [one.row.guarded_seq for one in records],
+        [one.row.customer_seq for one in records],
+        [one.row.handled_seq for one in records],
+        [one.row.due_at for one in records],
+        [one.row.window_opened_at for one in records],
+        [one.row.unanswered_since for one in records],
+        [one.row.last_customer_at for one in records],
+        [one.row.locale for one in records],
+        [j.message for _, _, j in judged],
+        [conversation for conversation, _, _ in judged],
+        [seq for _, seq, _ in judged],
+        [j.verdict.value for _, _, j in judged],
+        [j.reason.value if j.reason else None for _, _, j in judged],
+    )
+
+
+def _notices(records: Sequence[Record], texts: Mapping[tuple[ConversationId, MessageId], str]) -> Notices:
+    return [
+        (OutboundId(new_id()), one.case.conversation, message, texts[one.case.conversation, message])
+        for one in records
+        for message, _ in one.notices
+    ]
+
+
+def _consequences(records: Sequence[Record], notices: Notices) -> tuple[list[Any], ...]:
+    drafts = [(draft, one.case.conversation) for one in records for draft in one.drafts_superseded]
+    flags = [(message, one.case.conversation, reason) for one in records for message, reason in one.flags]
+    return (
+        ["handoff" if one.in_handoff else "bot" for one in records],
+        [one.row.epoch for one in records],
+        [one.row.opted_out_at for one in records],
+        [one.handoff_reason.value if one.handoff_reason else None for one in records],
+        [one.released for one in records],
+        ["cleared" if one.action_ends else None for one in records],
+        [draft for draft, _ in drafts],
+        [conversation for _, conversation in drafts],
+        [notice for notice, _, _, _ in notices],
+        [conversation for _, conversation, _, _ in notices],
+        [origin for _, _, origin, _ in notices],
+        [text for _, _, _, text in notices],
+        [message for message, _, _ in flags],
+        [conversation for _, conversation, _ in flags],
+        [reason for _, _, reason in flags],
+    )

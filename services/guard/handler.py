@@ -1,0 +1,95 @@
+"""A conversation's way through the guard: gather, judge, record while it is still true, ring."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+
+from services.guard.core.guards import judge
+from services.guard.core.record import Case, Record, record
+from services.guard.core.verdict import Judgement, Notice
+from services.guard.ports import Conversations
+from shared.broker.port import Broker
+from shared.ids import ConversationId, OutboundId
+from shared.locales import load
+from shared.telemetry.metrics import Metrics
+from shared.tickets import Stage
+from shared.work.stage import ring
+
+GATHERS_MAX = 5
+
+log = structlog.get_logger(__name__)
+
+
+class Guard:
+    """shared.work.stage.Claims for the guard: its claim is the recorded judgement."""
+
+    def __init__(self, *, conversations: Conversations, broker: Broker, metrics: Metrics, batch: int) -> None:
+        self._conversations = conversations
+        self._broker = broker
+        self._metrics = metrics
+        self._batch = batch
+
+    async def room(self) -> int:
+        return self._batch
+
+    async def claim(self, ids: Sequence[UUID]) -> None:
+        """Judge what is unjudged. A row that keeps changing under us is left due: whoever changed it rang again."""
+        waiting = [ConversationId(ticket) for ticket in ids]
+        for _ in range(GATHERS_MAX):
+            cases = await self._conversations.gather(waiting)
+            if not cases:
+                return
+            waiting = await self._decide(cases)
+            if not waiting:
+                return
+        log.info("conversations kept changing, left due", conversations=len(waiting))
+
+    async def count(self, ticket: UUID) -> int:
+        return await self._conversations.count(ConversationId(ticket))
+
+    async def give_up(self, ticket: UUID) -> None:
+        conversation = ConversationId(ticket)
+        locale = await self._conversations.locale(conversation)
+        text = load(locale or "en").notice(Notice.PROCESSING_FAILED)
+        notice = await self._conversations.give_up(conversation, text)
+        self._metrics.given_up.labels(Stage.GUARD.value).inc()
+        if notice is not None:
+            await ring(self._broker, Stage.DISPATCH, [notice])
+
+    async def _decide(self, cases: Sequence[Case]) -> list[ConversationId]:
+        """Judge and record; the conversations whose row had changed."""
+        records = [record(case, _judged(case)) for case in cases]
+        texts = {
+            (one.case.conversation, message): _worded(one, notice)
+            for one in records
+            for message, notice in one.notices
+        }
+        recorded = await self._conversations.record(records, texts)
+        done = [one for one in records if one.case.conversation in recorded]
+        self._counted(done)
+        await self._ring(done, [notice for notices in recorded.values() for notice in notices])
+        return [one.case.conversation for one in records if one.case.conversation not in recorded]
+
+    async def _ring(self, records: Sequence[Record], notices: Sequence[OutboundId]) -> None:
+        await ring(self._broker, Stage.AGENT, [one.case.conversation for one in records if one.due_now])
+        await ring(self._broker, Stage.DISPATCH, notices)
+
+    def _counted(self, records: Sequence[Record]) -> None:
+        self._metrics.batch_size.labels(Stage.GUARD.value).observe(len(records))
+        for one in records:
+            business = self._metrics.business(one.case.business_slug)
+            for judged in one.judged:
+                self._metrics.messages_judged.labels(
+                    business, judged.verdict.value, judged.reason or ""
+                ).inc()
+            if one.handoff_reason:
+                self._metrics.handoffs.labels(business, one.handoff_reason.value).inc()
+
+
+def _judged(case: Case) -> Judgement:
+    return judge(case.messages, case.facts, [load(name) for name in case.locales])
+
+
+def _worded(one: Record, notice: Notice) -> str:
+    return load(one.row.locale or one.case.locales[0]).notice(notice)

@@ -1,0 +1,37 @@
+"""Wires the guard: adapters, handler, loop, sweeper."""
+
+from services.guard.adapters.postgres_conversations import PostgresConversations
+from services.guard.handler import Guard
+from shared.tickets import Stage
+from shared.work.service import Parts, Service
+from shared.work.stage import StageLoop
+from shared.work.sweeper import sweep
+
+
+async def wire(parts: Parts) -> Service:
+    """The guard on these parts, ready to run."""
+    settings = parts.settings
+    conversations = PostgresConversations(parts.database)
+    guard = Guard(
+        conversations=conversations, broker=parts.broker, metrics=parts.metrics, batch=settings.batch
+    )
+    loop = StageLoop(
+        broker=parts.broker,
+        stage=Stage.GUARD,
+        claims=guard,
+        clock=parts.clock,
+        prefetch=settings.prefetch,
+        batch=settings.batch,
+        hold_s=settings.timeouts.hold,
+        suspects=True,
+    )
+
+    async def drain() -> None:
+        loop.stop()
+
+    return Service(
+        name=Stage.GUARD.value,
+        jobs=[loop.run, lambda: sweep(parts.broker, Stage.GUARD, conversations)],
+        why_not_ready=lambda: None if loop.healthy else "the guard's queue does not feed it",
+        drain=drain,
+    )

@@ -1,0 +1,109 @@
+"""The generic signed webhook: one message a request, in our own contract (docs/channels/generic.md)."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from services.ingest.core.events import Inbound, Malformed, Parsed
+from services.ingest.core.reading import ID_CHARS_MAX, Loose, believable, clean, explain, parse_json
+from shared.messages import MessageKind
+from shared.phones import e164
+
+RECEIVED = "message.received"
+
+_read_time = TypeAdapter(datetime).validate_python
+
+
+def _time_or_none(value: object) -> datetime | None:
+    try:
+        return _read_time(value)
+    except (ValidationError, OverflowError):
+        return None
+
+
+Time = Annotated[datetime | None, BeforeValidator(_time_or_none)]
+Id = Annotated[str, Field(min_length=1, max_length=ID_CHARS_MAX)]
+
+
+class Sender(Loose):
+    id: Id
+    phone: str | None = None
+    phone_verified: bool = False
+    name: str | None = None
+
+
+class Button(Loose):
+    id: Id
+    title: str = ""
+
+
+class Attachment(Loose):
+    kind: str = "file"
+    url: str | None = None
+    mime: str | None = None
+    name: str | None = None
+
+
+class Data(Loose):
+    message_id: Id
+    conversation_id: Id | None = None
+    sender: Sender = Field(alias="from")
+    text: str | None = None
+    button: Button | None = None
+    locale: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+    quoted_id: str | None = None
+
+
+class Event(Loose):
+    """What a tenant's system posts to us."""
+
+    type: Literal["message.received"]
+    timestamp: Time = None
+    data: Data
+
+
+def parse(body: bytes, *, webhook_id: str, verifies_phones: bool, now: datetime) -> Parsed:
+    """The message in the body. `verifies_phones`: the tenant's word that it checks the numbers it states.
+
+    Raises Malformed for what is not an event of ours; an event of another type is passed over.
+    """
+    content = parse_json(body)
+    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+        raise Malformed("the body must be an object with a type")
+    if content["type"] != RECEIVED:
+        return Parsed(passed_over=(clean(content["type"], 64) or "",))
+    try:
+        event = Event.model_validate(content)
+    except ValidationError as error:
+        raise Malformed(explain(error)) from error
+    return Parsed(messages=(_message(event, body, webhook_id, verifies_phones=verifies_phones, now=now),))
+
+
+def _message(event: Event, body: bytes, webhook_id: str, *, verifies_phones: bool, now: datetime) -> Inbound:
+    data = event.data
+    proven = data.sender.phone if verifies_phones and data.sender.phone_verified else None
+    return Inbound(
+        external_id=webhook_id,
+        channel_message_id=clean(data.message_id),
+        thread=clean(data.conversation_id),
+        sender=clean(data.sender.id) or "",
+        name=clean(data.sender.name, 128),
+        phone=e164(proven) if proven else None,
+        kind=_kind(data),
+        text=clean(data.button.title if data.button else data.text) or "",
+        button=clean(data.button.id) if data.button else None,
+        quoted=clean(data.quoted_id, ID_CHARS_MAX),
+        locale=clean(data.locale, 16),
+        channel_at=believable(event.timestamp, now=now),
+        raw=body,
+    )
+
+
+def _kind(data: Data) -> MessageKind:
+    if data.button:
+        return MessageKind.BUTTON
+    if data.attachments:
+        return MessageKind.MEDIA
+    return MessageKind.TEXT if data.text else MessageKind.UNSUPPORTED

@@ -1,0 +1,49 @@
+"""A request's way: everything in it is committed with what arrived beside it, answered, and then rung."""
+
+from collections.abc import Sequence
+
+from services.ingest.ports import Inbox, Request
+from shared.broker.port import Broker
+from shared.ids import ConversationId
+from shared.telemetry.metrics import Metrics
+from shared.tickets import Stage
+from shared.work.batches import Batcher
+from shared.work.stage import ring
+
+REQUESTS_MOST = 200
+RINGS_MOST = 400
+
+
+class Ingest:
+    """Takes requests; `run_commits` and `run_rings` must run beside it."""
+
+    def __init__(self, *, inbox: Inbox, broker: Broker, metrics: Metrics) -> None:
+        self._inbox = inbox
+        self._broker = broker
+        self._metrics = metrics
+        self._commits: Batcher[Request, None] = Batcher(self._commit, most=REQUESTS_MOST)
+        self._rings: Batcher[ConversationId, None] = Batcher(self._ring, most=RINGS_MOST)
+
+    async def receive(self, request: Request) -> None:
+        """Return once everything in the request is committed. Raises Unavailable when that failed or is unknown."""
+        await self._commits.submit(request)
+
+    async def run_commits(self) -> None:
+        await self._commits.run()
+
+    async def run_rings(self) -> None:
+        await self._rings.run()
+
+    async def _commit(self, requests: Sequence[Request]) -> Sequence[None]:
+        if any(request.messages for request in requests):
+            stored = await self._inbox.store(requests)
+            for conversation, new in stored:
+                self._metrics.messages_stored.inc(new)
+                self._rings.enqueue(conversation)
+        if any(request.statuses for request in requests):
+            self._metrics.statuses_held.inc(await self._inbox.settle_statuses(requests))
+        return [None] * len(requests)
+
+    async def _ring(self, conversations: Sequence[ConversationId]) -> Sequence[None]:
+        await ring(self._broker, Stage.GUARD, conversations)
+        return [None] * len(conversations)

@@ -1,0 +1,52 @@
+"""Wires ingest: inbox, handler, HTTP app."""
+
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from services.ingest.adapters.postgres_inbox import PostgresInbox
+from services.ingest.app import build_app
+from services.ingest.handler import Ingest
+from services.ingest.routes import Hooks
+from shared.errors import Unavailable
+from shared.secrets import vault_of
+from shared.telemetry.health import Ready
+from shared.work.service import Parts, Service
+from shared.work.sweeper import every
+
+PING_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WiredIngest:
+    """Ingest as a service, and its app. `also` may add what else the process runs to its readiness."""
+
+    service: Service
+    hooks: Hooks
+    parts: Parts
+
+    def app(self, ready: Ready | None = None) -> FastAPI:
+        return build_app(hooks=self.hooks, metrics=self.parts.metrics, ready=ready or self.service.why_not)
+
+
+async def wire(parts: Parts) -> WiredIngest:
+    """Ingest on these parts, ready to run."""
+    inbox = PostgresInbox(parts.database, vault_of(parts.settings), parts.clock)
+    ingest = Ingest(inbox=inbox, broker=parts.broker, metrics=parts.metrics)
+    hooks = Hooks(ingest=ingest, inbox=inbox, clock=parts.clock, metrics=parts.metrics)
+    away: list[str] = ["the database was not asked yet"]
+
+    async def ping() -> None:
+        try:
+            await inbox.retry_held()
+        except Unavailable:
+            away[:] = ["the database is away"]
+            raise
+        away.clear()
+
+    service = Service(
+        name="ingest",
+        jobs=[ingest.run_commits, ingest.run_rings, lambda: every(PING_EVERY_S, ping, name="held statuses")],
+        why_not_ready=lambda: away[0] if away else None,
+    )
+    return WiredIngest(service=service, hooks=hooks, parts=parts)

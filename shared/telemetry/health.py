@@ -1,0 +1,71 @@
+"""`/healthz`, `/readyz` and `/metrics` of a process, and the small server that shows them."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from shared.telemetry.metrics import Metrics
+
+Ready = Callable[[], str | None]
+
+
+def routes(*, metrics: Metrics, ready: Ready) -> list[Route]:
+    """The three routes. `ready` says why the process can't work just now, or None."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def readyz(_: Request) -> Response:
+        why_not = ready()
+        return PlainTextResponse(
+            f"{why_not}\n" if why_not else "ready\n", status_code=503 if why_not else 200
+        )
+
+    async def shown(_: Request) -> Response:
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", shown)]
+
+
+def health_app(*, metrics: Metrics, ready: Ready) -> Starlette:
+    """An app of these routes alone."""
+    return Starlette(routes=routes(metrics=metrics, ready=ready))
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its own signal handling: the process decides when to stop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    @property
+    def address(self) -> str:
+        """Where it really listens, once `started`."""
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104  compared, not bound
+
+
+def server(app: ASGIApp, *, host: str, port: int) -> Server:
+    """A server for `app`; its `serve()` runs until `should_exit` is set."""
+    return Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=5,
+            limit_concurrency=2_000,
+            backlog=2_048,
+        )
+    )

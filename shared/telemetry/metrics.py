@@ -1,0 +1,119 @@
+"""Every metric of the product, declared once: what it counts, in which unit, by which bounded labels.
+
+No label ever holds a customer, a conversation or free text. `business` is the slug of the first 200 seen, then `other`.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.platform_collector import PlatformCollector
+
+BUSINESSES_MAX = 200
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """The metrics of one process, on a registry of its own."""
+
+    def __init__(self, *, process: bool = True) -> None:
+        self.registry = registry = CollectorRegistry()
+        if process:
+            ProcessCollector(registry=registry)
+            PlatformCollector(registry=registry)
+        self._businesses: set[str] = set()
+
+        self.webhooks = Counter(
+            "leeway_webhooks_total", "Requests at webhook URLs by what was answered.", ["channel", "outcome"], registry=registry
+        )  # fmt: skip
+        self.messages_stored = Counter(
+            "leeway_messages_stored_total", "New inbound messages committed.", registry=registry
+        )
+        self.statuses_held = Counter(
+            "leeway_statuses_held_total", "Statuses whose send was not known yet.", registry=registry
+        )
+        self.messages_judged = Counter(
+            "leeway_messages_judged_total",
+            "Messages judged, by verdict and guard reason.",
+            ["business", "verdict", "reason"],
+            registry=registry,
+        )
+        self.turns = Counter(
+            "leeway_turns_total", "Turns ended, by outcome.", ["business", "outcome"], registry=registry
+        )
+        self.turn_seconds = Histogram(
+            "leeway_turn_seconds", "From the claim of a turn to its commit.", ["engine"], buckets=SECONDS, registry=registry
+        )  # fmt: skip
+        self.turns_under_way = Gauge(
+            "leeway_turns_under_way", "Turns this process is working on.", registry=registry
+        )
+        self.turns_reclaimed = Counter(
+            "leeway_turns_reclaimed_total",
+            "Turns taken up again after a worker lost them.",
+            registry=registry,
+        )
+        self.llm_tokens = Counter(
+            "leeway_llm_tokens_total",
+            "Tokens billed.",
+            ["business", "provider", "model", "engine", "iteration", "kind"],
+            registry=registry,
+        )
+        self.llm_cost_usd = Counter(
+            "leeway_llm_cost_usd_total",
+            "US dollars billed for model calls of known price.",
+            ["business", "provider", "model", "engine", "iteration"],
+            registry=registry,
+        )
+        self.llm_seconds = Histogram(
+            "leeway_llm_latency_seconds",
+            "Time to a model's answer or failure, one call.",
+            ["provider", "model", "engine", "iteration"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.llm_failures = Counter(
+            "leeway_llm_failures_total", "Failed model calls by kind.", ["provider", "model", "reason"], registry=registry
+        )  # fmt: skip
+        self.fallbacks = Counter(
+            "leeway_fallbacks_total", "Fixed replies instead of silence.", ["reason"], registry=registry
+        )
+        self.handoffs = Counter(
+            "leeway_handoffs_total",
+            "Conversations handed to people.",
+            ["business", "reason"],
+            registry=registry,
+        )
+        self.confirmations = Counter(
+            "leeway_confirmations_total",
+            "What came of answers to a pending action.",
+            ["outcome"],
+            registry=registry,
+        )
+        self.sends = Counter(
+            "leeway_sends_total", "Sends by outcome.", ["channel", "outcome"], registry=registry
+        )
+        self.outbounds = Counter(
+            "leeway_outbounds_total", "What became of replies at dispatch.", ["business", "state", "reason"], registry=registry
+        )  # fmt: skip
+        self.reply_seconds = Histogram(
+            "leeway_reply_seconds",
+            "From the queueing of a reply to its acceptance.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.batch_size = Histogram(
+            "leeway_batch_size", "Items worked by one statement.", ["stage"], buckets=(1, 2, 4, 8, 16, 32, 64, 100, 200), registry=registry
+        )  # fmt: skip
+        self.given_up = Counter(
+            "leeway_dead_letters_total", "Work that ended among the dead.", ["stage"], registry=registry
+        )
+        self.owed_seconds = Gauge(
+            "leeway_owed_seconds", "Age of the oldest step owed, by stage.", ["stage"], registry=registry
+        )
+        self.ready = Gauge("leeway_ready", "1 while the service can work.", ["service"], registry=registry)
+
+    def business(self, slug: str) -> str:
+        """The slug as a label: bounded, so that a thousand tenants do not make a million series."""
+        if slug in self._businesses:
+            return slug
+        if len(self._businesses) < BUSINESSES_MAX:
+            self._businesses.add(slug)
+            return slug
+        return "other"

@@ -1,0 +1,112 @@
+"""A service as a process of its own: settings, connections, signals, health, drain. `__main__` of a stage calls `main`."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import structlog
+import uvloop
+from starlette.types import ASGIApp
+
+from shared.broker import connect as connect_broker
+from shared.clock import SystemClock
+from shared.database import open_pool
+from shared.errors import LeewayError, Unavailable
+from shared.settings import Settings, load_settings
+from shared.telemetry.health import Server, health_app, server
+from shared.telemetry.logs import configure_logs
+from shared.telemetry.metrics import Metrics
+from shared.work.service import Parts, Service
+
+START_PAUSE_MAX_S = 5.0
+
+log = structlog.get_logger(__name__)
+
+Result = TypeVar("Result")
+Wire = Callable[[Parts], Awaitable[tuple[Service, ASGIApp | None]]]
+
+
+def main(name: str, wire: Wire) -> None:
+    """Run one service until SIGTERM or SIGINT; exit code 1 with one line for what a person must put right."""
+    try:
+        settings = load_settings()
+        configure_logs(level=settings.log_level, service=name)
+        uvloop.run(serve(settings, wire))
+    except LeewayError as error:
+        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201  one line for a person
+        raise SystemExit(1) from None
+
+
+async def serve(settings: Settings, wire: Wire) -> None:
+    """Wire the service on its own connections and run it until a signal; then drain it."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with parts_of(settings) as parts:
+        service, app = await until_available(lambda: wire(parts))
+        shown = app or health_app(metrics=parts.metrics, ready=service.why_not)
+        host, port = (settings.host, settings.port) if app else (settings.metrics_host, settings.metrics_port)
+        await run_until(
+            stopping, [service], server(shown, host=host, port=port), drain_s=settings.timeouts.drain
+        )
+
+
+@asynccontextmanager
+async def parts_of(settings: Settings) -> AsyncIterator[Parts]:
+    """Broker and database as the settings name them; what is away at the start is waited for."""
+    timeouts = settings.timeouts
+    url = settings.database_url.get_secret_value()
+    database = await until_available(lambda: open_pool(url, size=settings.pool_size, timeouts=timeouts))
+    try:
+        async with connect_broker(settings) as broker:
+            yield Parts(
+                settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=Metrics()
+            )
+    finally:
+        await database.close()
+
+
+async def run_until(
+    stopping: asyncio.Event, services: list[Service], http: Server, *, drain_s: float
+) -> None:
+    """Run services and their HTTP server until the event; then stop taking requests, drain, and end."""
+    async with asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(http.serve())
+        running = [tasks.create_task(service.run()) for service in services]
+        await _listening(http, listening)
+        log.info("running", services=[service.name for service in services], address=http.address)
+        await stopping.wait()
+        log.info("stopping")
+        http.should_exit = True
+        await listening
+        try:
+            async with asyncio.timeout(drain_s):
+                for service in services:
+                    await service.drain()
+        except TimeoutError:
+            log.warning("drain took too long, what is left is owed by its rows")
+        for task in running:
+            task.cancel()
+
+
+async def _listening(http: Server, listening: "asyncio.Task[None]") -> None:
+    while not http.started:
+        if listening.done():
+            raise Unavailable("the HTTP server did not start; is its port taken?")
+        await asyncio.sleep(0.01)
+
+
+async def until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
+    """What `attempt` returns, once what it needs is there. Other errors end it."""
+    pause = 0.2
+    while True:
+        try:
+            return await attempt()
+        except Unavailable as error:
+            log.warning("waiting to start", error=str(error))
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, START_PAUSE_MAX_S)
