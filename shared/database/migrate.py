@@ -65,6 +65,7 @@ async def migrate(url: str, *, packs: dict[str, Path] | None = None) -> Sequence
     try:
         await connection.execute("select pg_advisory_lock($1)", _LOCK)
         await connection.execute(_LEDGER)
+        await _refuse_newer(connection, plan)
         return [migration for migration in plan if await _apply(connection, migration)]
     finally:
         await connection.close()
@@ -87,6 +88,19 @@ async def pending(url: str, *, packs: dict[str, Path] | None = None) -> Sequence
         await connection.close()
     applied = {(row["schema"], row["number"]) for row in rows}
     return [migration for migration in plan if (migration.schema, migration.number) not in applied]
+
+
+async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]) -> None:
+    rows = await connection.fetch(
+        "select schema, max(number) as number from leeway.schema_migration group by schema"
+    )
+    newest = {migration.schema: migration.number for migration in plan}
+    for row in rows:
+        if row["number"] > newest.get(row["schema"], row["number"]):
+            raise Misconfigured(
+                f"The database is newer than this version of Leeway: it has migration {row['number']:04} of {row['schema']}, "
+                f"and the last one known here is {newest[row['schema']]:04}. Install the newer version."
+            )
 
 
 async def _apply(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> bool:
