@@ -1,4 +1,4 @@
-"""Makes tenants and their channel accounts: the work of an owner's connection, not of the pipeline's roles."""
+"""Makes tenants and their channel accounts: the work of an owner's connection, not of the pipeline's."""
 
 import base64
 import secrets
@@ -61,7 +61,7 @@ class Businesses:
         outbound: str | None = None,
         callback_url: str | None = None,
     ) -> AccountId:
-        """A channel account with its secrets (`whsec_…`). Raises Misconfigured when the address is another business's."""
+        """A channel account with its secrets (`whsec_…`). Raises Misconfigured if it is another's."""
         sealed = self._vault.seal({"inbound": inbound, "outbound": outbound})
         rows = await self._owner.fetch(
             QUERIES["create_account"], business, channel, address, sealed, callback_url

@@ -1,4 +1,4 @@
-"""All services in one process on the embedded default: the same handlers and SQL, the in-process broker, a real Postgres."""
+"""All services in one process on the embedded default: same handlers, same SQL, a broker in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -41,7 +41,7 @@ POOL_SIZE = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneProcess:
-    """A running installation: its services, its app, and its demo business with a simulated telephone line."""
+    """An installation: its services, its app, and its demo business with a simulated telephone line."""
 
     parts: Parts
     services: list[Service]
@@ -56,7 +56,7 @@ class OneProcess:
 
 
 def secret_key(directory: Path) -> str:
-    """The installation's key, made on the first start and kept beside the data, readable by its owner only."""
+    """The installation's key, made on the first start and kept beside the data, for its owner only."""
     path = directory / "secret.key"
     if not path.exists():
         path.touch(mode=0o600)
@@ -66,14 +66,15 @@ def secret_key(directory: Path) -> str:
 
 @asynccontextmanager
 async def one_process(
-    settings: Settings, directory: Path, *, demo: NewBusiness = DEMO
+    settings: Settings, directory: Path, *, demo: NewBusiness = DEMO, keeps: bool = True
 ) -> AsyncIterator[OneProcess]:
     """Everything wired and migrated, with the demo business seeded; services are not run yet.
 
+    `keeps`: the data matter after it.
+
     Raises Misconfigured when another process uses the directory or a setting is wrong.
     """
-    directory = directory.resolve()
-    with only_one(directory), embedded_postgres(directory / "postgres") as url:
+    with only_one(directory), embedded_postgres(directory / "postgres", keeps=keeps) as url:
         key = settings.secret_key or SecretStr(secret_key(directory))
         settings = settings.model_copy(
             update={"database_url": SecretStr(url), "secret_key": key, "pool_size": POOL_SIZE}
@@ -125,7 +126,7 @@ async def running(installation: OneProcess) -> AsyncIterator[None]:
     """Run the services beside what happens inside; drain them afterwards."""
     async with asyncio.TaskGroup() as tasks:
         jobs = [tasks.create_task(service.run()) for service in installation.services]
-        while installation.why_not() is not None:
+        while installation.why_not() is not None:  # noqa: ASYNC110  readiness is asked, it tells nobody
             await asyncio.sleep(0.01)
         try:
             yield

@@ -1,4 +1,4 @@
-"""A simulated telephone: writes to a business over its sim channel, signed like a real webhook, and reads what arrives."""
+"""A simulated telephone: signed messages over a business's sim channel, and what arrives."""
 
 import asyncio
 import json
@@ -9,10 +9,15 @@ import httpx2
 
 from leeway.one_process import OneProcess
 from shared.database import load_queries
+from shared.errors import LeewayError
 from shared.ids import new_id
 from shared.signing import decode_secret, sign
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+
+
+class NotTaken(LeewayError):
+    """A message was not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +43,24 @@ class Telephone:
     async def close(self) -> None:
         await self._client.aclose()
 
+    @property
+    def seen(self) -> bool:
+        """Whether anything ever arrived, as far as it was looked at."""
+        return bool(self._seen)
+
     async def write(self, text: str, *, message_id: str | None = None, **more: object) -> str:
         """Send a message; its id. The same id again is the channel delivering it again."""
         message_id = message_id or f"sim-{new_id().hex}"
-        await self.post({"messages": [{"id": message_id, "from": self.number, "text": text, **more}]})
+        status = await self.post(
+            {"messages": [{"id": message_id, "from": self.number, "text": text, **more}]}
+        )
+        if status != 200:
+            raise NotTaken(f"The business's webhook answered {status}.")
         return message_id
+
+    async def write_again(self, message_id: str, text: str) -> int:
+        """The channel delivers a message a second time; the status answered."""
+        return await self.post({"messages": [{"id": message_id, "from": self.number, "text": text}]})
 
     async def press(self, button: str, title: str) -> str:
         """Press a button that arrived."""

@@ -1,0 +1,147 @@
+"""What the record says happened: the demo shows it, and checks itself against it."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from leeway.one_process import OneProcess
+from shared.database import load_queries
+from shared.errors import LeewayError
+
+QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+LOOK_EVERY_S: Final = 0.02
+_UNDER_WAY: Final = {"queued", "sending"}
+
+
+class NotHandled(LeewayError):
+    """A message was not dealt with in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    tool: str
+    decision: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """One message's way through the four services, as stored."""
+
+    verdict: str
+    reason: str | None
+    outcome: str | None  # of its turn; None: it started none
+    model_calls: int
+    tools: tuple[ToolUse, ...]
+    reply_state: str | None
+    reply_reason: str | None
+    reply: str | None
+    buttons: tuple[tuple[str, str], ...]  # id and title
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    messages: int
+    turns: int
+    receipts: int
+    confirmations: int
+    waiting: int  # actions that wait for the customer
+    drafts: int
+    handoffs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appointment:
+    starts_at: datetime
+    service: str
+    dentist: str
+    customer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """Model calls of one iteration."""
+
+    iteration: int
+    calls: int
+    input: int
+    cached: int
+    output: int
+    reasoning: int
+    cost_usd: Decimal | None
+    latency_ms_p50: int
+    latency_ms_max: int
+    model: str
+
+
+class Evidence:
+    """Reads the record of one installation's demo business."""
+
+    def __init__(self, installation: OneProcess) -> None:
+        self._installation = installation
+        self._database = installation.parts.database
+
+    async def handled(self, message: str, *, within_s: float = 15.0) -> Handled:
+        """The message's way, once it is at its end. Raises NotHandled when it is not in time."""
+        clock = self._installation.parts.clock
+        until = clock.monotonic() + within_s
+        while (found := await self._look(message)) is None:
+            if clock.monotonic() > until:
+                raise NotHandled(f"A message was not handled within {within_s:.0f} s: {message}.")
+            await asyncio.sleep(LOOK_EVERY_S)
+        return found
+
+    async def _look(self, message: str) -> Handled | None:
+        rows = await self._database.fetch(QUERIES["handled"], self._installation.sim_address, message)
+        if not rows or not _settled(rows[0]["verdict"], rows[0]["turn_state"], rows[0]["reply_state"]):
+            return None
+        row = rows[0]
+        return Handled(
+            verdict=row["verdict"],
+            reason=row["reason"],
+            outcome=row["outcome"],
+            model_calls=row["model_calls"],
+            tools=await self._tools(row["turn"]),
+            reply_state=row["reply_state"],
+            reply_reason=row["reply_reason"],
+            reply=row["body"],
+            buttons=tuple((one["id"], one["title"]) for one in json.loads(row["buttons"] or "[]")),
+        )
+
+    async def _tools(self, turn: UUID | None) -> tuple[ToolUse, ...]:
+        rows = await self._database.fetch(QUERIES["tool_calls"], turn) if turn else []
+        return tuple(
+            ToolUse(tool=row["tool"], decision=row["decision"], reason=row["reason"]) for row in rows
+        )
+
+    async def counts(self) -> Counts:
+        rows = await self._database.fetch(QUERIES["counts"], self._installation.business)
+        return Counts(**dict(rows[0]))
+
+    async def appointments(self) -> list[Appointment]:
+        business = self._installation.business
+        async with self._database.tenant(business, QUERIES) as sql:
+            rows = await sql.fetch("appointments", business)
+        return [Appointment(**dict(row)) for row in rows]
+
+    async def metering(self) -> list[Metered]:
+        rows = await self._database.fetch(QUERIES["metering"], self._installation.business)
+        return [Metered(**dict(row)) for row in rows]
+
+
+def _settled(verdict: str | None, turn: str | None, reply: str | None) -> bool:
+    """Whether nothing more will happen to a message by itself."""
+    match verdict:
+        case None:
+            return False
+        case "stored":
+            return True
+        case "turn":
+            return turn not in (None, "running") and reply not in _UNDER_WAY
+        case _:
+            return reply is not None and reply not in _UNDER_WAY

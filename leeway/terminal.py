@@ -1,0 +1,33 @@
+"""What commands print: through rich, plain when piped. Text from outside can't steer the terminal."""
+
+import unicodedata
+
+from rich.console import Console
+from rich.text import Text
+
+WIDTH_MAX = 100  # longer lines are hard to read, however wide the window
+_KEPT = {"\n", "\t"}
+
+console = Console(highlight=False, soft_wrap=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def shown(text: str) -> str:
+    """The text with control and format characters made visible: what a customer wrote moves no cursor."""
+    return "".join(
+        one if one in _KEPT or unicodedata.category(one) not in ("Cc", "Cf", "Cs") else f"\\u{ord(one):04x}"
+        for one in text
+    )
+
+
+def plain(text: str, style: str = "") -> Text:
+    """Text from outside as rich takes it: no markup is read in it."""
+    return Text(shown(text), style=style)
+
+
+def lasting(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def width() -> int:
+    return min(console.width, WIDTH_MAX)
