@@ -12,7 +12,7 @@ from packs.clinic.dates import normal
 from packs.clinic.locales import words
 from packs.clinic.mock_wish import hears
 from shared.llm.port import ToolResult
-from shared.locales import load
+from shared.locales import available, load
 from shared.packs import Refusal
 
 _TOPICS = ("hours", "address", "services", "dentists")
@@ -79,13 +79,19 @@ def _service(service: Mapping[str, Any], currency: str, language: str) -> str:
 
 def _hours(hours: Mapping[str, Sequence[str]], language: str) -> str:
     """Days in a row that are open alike are said together; closed ones are not said. From Monday on."""
-    week = list(zip(load(language).weekdays, hours.values(), strict=True))
+    weekdays = _weekdays(language)  # the tool's are in the conversation's language, in any order
+    told = next(names for names in map(_weekdays, available()) if hours.keys() == set(names))
+    week = [(weekday, hours[name]) for weekday, name in zip(weekdays, told, strict=True)]
     spans = []
     for stretches, group in groupby(week, key=itemgetter(1)):
         row = [weekday for weekday, _ in group]
         if stretches:
             spans.append(f"{row[0]}{f' – {row[-1]}' if len(row) > 1 else ''} {', '.join(stretches)}")
     return "; ".join(spans)
+
+
+def _weekdays(language: str) -> Sequence[str]:
+    return load(language).weekdays
 
 
 def _slots(data: Mapping[str, Any], _: str, language: str) -> str:
