@@ -1,14 +1,18 @@
-"""The sim channel: deliveries are rows, one a key, where the demo, the simulator and tests read them."""
+"""The sim channel: deliveries are rows, one a key, where the demo, the simulator and tests read them.
+
+Like real providers it has test numbers: one that ends in 000099 can't be reached, and sends to it are refused.
+"""
 
 from collections.abc import Sequence
 
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
-from services.dispatch.core.outcome import Accepted, NoAnswer, Outcome
+from services.dispatch.core.outcome import Accepted, NoAnswer, Outcome, Refused
 from services.dispatch.ports import Claimed
 from shared.errors import Unavailable
 from shared.work.batches import Batcher
 
 DELIVERIES_MOST = 100
+UNREACHABLE_ENDING = "000099"
 
 Delivery = tuple[str, Claimed, str, str | None]
 
@@ -27,6 +31,8 @@ class SimChannel:
         await self._deliveries.run()
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
+        if claimed.user_id.endswith(UNREACHABLE_ENDING):
+            return Refused(reason="number can't be reached")
         buttons = claimed.buttons if claimed.last_part else None
         try:
             await self._deliveries.submit((key, claimed, claimed.parts[claimed.part - 1], buttons))
