@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from services.agent.core.confirmation import match
+from services.agent.core.confirmation import Answer, match
 from services.agent.core.pending import (
     WAIT,
     Confirmed,
@@ -86,12 +86,15 @@ class Answering:
     async def answer(self, turn: Turn) -> None:
         """Match, or understand; and commit. Raises Unavailable when what it needs is away."""
         taken = turn.taken
-        locales = [load(name) for name in turn.business.locales]
         if taken.nothing_to_read and taken.button is None:
             await self._cannot_read(turn)
             return
-        meeting = meet(turn.pending, taken, match(taken.texts, locales))
-        self._metrics.confirmations.labels(type(meeting).__name__).inc(0 if turn.pending is None else 1)
+        answer = Answer.OTHER
+        if turn.pending is not None:
+            answer = match(taken.texts, [load(name) for name in turn.business.locales])
+        meeting = meet(turn.pending, taken, answer)
+        if turn.pending is not None:
+            self._metrics.confirmations.labels(type(meeting).__name__).inc()
         match meeting:
             case Confirmed():
                 await self._execute(turn, _pending(turn), meeting)

@@ -1,6 +1,7 @@
 """A turn's way: claimed, matched or understood, committed, rung. Each turn is a task of its own, under its own lease."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,12 +14,13 @@ from services.agent.core.turn import Turn
 from services.agent.answering import Answering
 from shared.clock import Clock
 from shared.errors import Unavailable
-from shared.ids import BusinessId, ConversationId
+from shared.ids import BusinessId, ConversationId, LeaseToken
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics
 from shared.work.slots import Slots
 
 DUE_EVERY_S = 0.25
+LOST_GRACE_S = 1.0
 FRUITLESS_MAX = 5
 LONELY_FROM = (
     3  # a turn that was fruitless so often runs alone, so that a neighbour which kills it is found out
@@ -51,6 +53,8 @@ class Agent:
         self._under_way: dict[UUID, tuple[Turn, asyncio.Task[None]]] = {}
         self._lonely: list[Turn] = []
         self._claiming = asyncio.Lock()
+        self._left_over = False  # the last claim could not take all that was asked: look again when a turn ends
+        self._look_again = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._stopping = False
 
@@ -127,6 +131,8 @@ class Agent:
         finally:
             self._under_way.pop(turn.conversation, None)
             self._slots.give_back()
+            if self._left_over:
+                self._look_again.set()
             self._metrics.turns_under_way.set(len(self._under_way))
             self._metrics.turn_seconds.labels(turn.business.engine).observe(self._clock.monotonic() - began)
 
@@ -153,13 +159,18 @@ class Agent:
             log.warning("lease not given back, it runs out by itself", turn=str(turn.id), error=str(error))
 
     async def _look(self) -> None:
-        """A lost ticket costs a quarter of a second: the row says what is due."""
+        """Every quarter of a second, and when a turn ends while more is waiting: the row says what is due."""
         while True:
-            await asyncio.sleep(DUE_EVERY_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DUE_EVERY_S):
+                    await self._look_again.wait()
+            self._look_again.clear()
             if self._stopping or self._slots.free - len(self._lonely) <= 0:
                 continue
             try:
-                await self.claim(await self._turns.due(most=self._slots.free))
+                due = await self._turns.due(self._share(), most=self._slots.free)
+                self._left_over = bool(due)
+                await self.claim(due)
             except Unavailable as error:
                 log.warning("look for due turns waits", error=str(error))
             except Exception:
@@ -176,7 +187,13 @@ class Agent:
             except Unavailable as error:
                 log.warning("leases not extended", leases=len(held), error=str(error))
                 continue
-            for turn, task in list(self._under_way.values()):
-                if turn in held and turn.token not in ours and not task.done():
-                    log.warning("lease lost, turn stopped", turn=str(turn.id))
-                    task.cancel()
+            lost = {turn.token for turn in held} - ours
+            if lost:
+                await asyncio.sleep(LOST_GRACE_S)  # a turn that was just being committed is no longer under way then
+                self._stop_lost(lost)
+
+    def _stop_lost(self, lost: set[LeaseToken]) -> None:
+        for turn, task in list(self._under_way.values()):
+            if turn.token in lost and not task.done():
+                log.warning("lease lost, turn stopped", turn=str(turn.id))
+                task.cancel()

@@ -142,8 +142,8 @@ class Turns(Protocol):
         """Lease what is due; the others are missing, and go on being owed."""
         ...
 
-    async def due(self, *, most: int) -> Sequence[ConversationId]:
-        """What is owed a turn now, oldest first."""
+    async def due(self, share: Share, *, most: int) -> Sequence[ConversationId]:
+        """What is owed a turn now, oldest first, none of a business that has its share under way."""
         ...
 
     async def begin_call(

@@ -1,6 +1,7 @@
 """A conversation's way through the guard: gather, judge, record while it is still true, ring."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -14,9 +15,11 @@ from shared.ids import ConversationId, OutboundId
 from shared.locales import load
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
+from shared.work.batches import Batcher
 from shared.work.stage import ring
 
 GATHERS_MAX = 5
+RINGS_MOST = 400
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +32,13 @@ class Guard:
         self._broker = broker
         self._metrics = metrics
         self._batch = batch
+        self._agent_rings: Batcher[ConversationId, None] = Batcher(self._ring_agent, most=RINGS_MOST)
+        self._dispatch_rings: Batcher[OutboundId, None] = Batcher(self._ring_dispatch, most=RINGS_MOST)
+
+    @property
+    def batchers(self) -> Sequence[Batcher[Any, Any]]:
+        """What must run beside this: rings leave while the next batch is judged."""
+        return (self._agent_rings, self._dispatch_rings)
 
     async def room(self) -> int:
         return self._batch
@@ -55,7 +65,7 @@ class Guard:
         notice = await self._conversations.give_up(conversation, text)
         self._metrics.given_up.labels(Stage.GUARD.value).inc()
         if notice is not None:
-            await ring(self._broker, Stage.DISPATCH, [notice])
+            self._dispatch_rings.enqueue(notice)
 
     async def _decide(self, cases: Sequence[Case]) -> list[ConversationId]:
         """Judge and record; the conversations whose row had changed."""
@@ -68,12 +78,20 @@ class Guard:
         recorded = await self._conversations.record(records, texts)
         done = [one for one in records if one.case.conversation in recorded]
         self._counted(done)
-        await self._ring(done, [notice for notices in recorded.values() for notice in notices])
+        for one in done:
+            if one.due_now:
+                self._agent_rings.enqueue(one.case.conversation)
+        for notice in (notice for notices in recorded.values() for notice in notices):
+            self._dispatch_rings.enqueue(notice)
         return [one.case.conversation for one in records if one.case.conversation not in recorded]
 
-    async def _ring(self, records: Sequence[Record], notices: Sequence[OutboundId]) -> None:
-        await ring(self._broker, Stage.AGENT, [one.case.conversation for one in records if one.due_now])
+    async def _ring_agent(self, conversations: Sequence[ConversationId]) -> Sequence[None]:
+        await ring(self._broker, Stage.AGENT, conversations)
+        return [None] * len(conversations)
+
+    async def _ring_dispatch(self, notices: Sequence[OutboundId]) -> Sequence[None]:
         await ring(self._broker, Stage.DISPATCH, notices)
+        return [None] * len(notices)
 
     def _counted(self, records: Sequence[Record]) -> None:
         self._metrics.batch_size.labels(Stage.GUARD.value).observe(len(records))

@@ -31,7 +31,11 @@ async def wire(parts: Parts) -> Service:
 
     return Service(
         name=Stage.GUARD.value,
-        jobs=[loop.run, lambda: sweep(parts.broker, Stage.GUARD, conversations)],
+        jobs=[
+            loop.run,
+            *(batcher.run for batcher in guard.batchers),
+            lambda: sweep(parts.broker, Stage.GUARD, conversations),
+        ],
         why_not_ready=lambda: None if loop.healthy else "the guard's queue does not feed it",
         drain=drain,
     )

@@ -105,8 +105,15 @@ def _web_usual() -> WebContestant:
     return usual()
 
 
+def _leeway() -> Contestant:
+    from tests.bench.leeway import LeewayContestant
+
+    return LeewayContestant()
+
+
 ENTRIES: dict[str, Entry] = {
     ratios.FLOOR: ChainEntry(_floor, probe=5_000),
+    ratios.LEEWAY: ChainEntry(_leeway, probe=1_000),
     ratios.PEERS[0]: ChainEntry(_faststream, probe=150, rates=(20,)),
     ratios.PEERS[1]: ChainEntry(_celery, probe=150, rates=(20,)),
     ratios.PEERS[2]: ChainEntry(_dramatiq, probe=150, rates=(20,)),

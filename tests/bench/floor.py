@@ -2,14 +2,16 @@
 
 A packet holds all tickets of a committed batch and is published once, confirmed and persistent, to a durable
 quorum queue; stock aio-pika; four processes, one a stage. A stage's full job is a deduplication row, a state
-row and a due time (the debt, in place of an outbox row), written by one statement over arrays in one round
-trip. The worker is `floor_stage.py`.
+row and an outbox row with the body of some 500 bytes, written by one statement over arrays in one round trip.
+The worker is `floor_stage.py`.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from uuid import UUID
 
 import msgspec
+from uuid_utils import compat
 
 from tests.bench.job import BODY, STAGES, queue_of
 from tests.bench.loader import Envelope
@@ -19,9 +21,10 @@ TICKETS_MAX = 100
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """One message on its way."""
+    """One message on its way: its number for the bench, its id for the tables."""
 
     number: int
+    message: UUID
     body: str
 
 
@@ -56,5 +59,5 @@ class FloorForm:
         return [queue_of(run, stage) for stage in STAGES], []
 
     def _packet(self, run: str, numbers: Sequence[int]) -> Envelope:
-        packet = Packet([Ticket(number, BODY) for number in numbers])
+        packet = Packet([Ticket(number, compat.uuid7(), BODY) for number in numbers])
         return Envelope(queue_of(run, STAGES.start), msgspec.json.encode(packet), tuple(numbers))

@@ -1,19 +1,19 @@
--- The floor's tables: who was seen by which stage, what the stage left, and what is owed when.
+-- The floor's tables: which stage has seen a message, what is known of it, and what the stage hands on.
 CREATE TABLE seen (
+    message uuid NOT NULL,
     stage smallint NOT NULL,
-    number bigint NOT NULL,
-    PRIMARY KEY (number, stage)
+    PRIMARY KEY (message, stage)
 );
-CREATE TABLE step (
-    number bigint NOT NULL,
-    stage smallint NOT NULL,
-    outcome text NOT NULL,
-    at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (number, stage)
-);
-CREATE TABLE debt (
-    number bigint PRIMARY KEY,
+CREATE TABLE state (
+    message uuid PRIMARY KEY,
     stage smallint NOT NULL,
     version integer NOT NULL,
     due_at timestamptz
 ) WITH (fillfactor = 50);
+CREATE TABLE outbox (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message uuid NOT NULL,
+    stage smallint NOT NULL,
+    body text NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
+);

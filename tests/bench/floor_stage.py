@@ -62,8 +62,10 @@ async def work(stage: int, job: JobSettings) -> None:
     await queue.consume(inbox.put)
     while True:
         deliveries, tickets = await inbox.batch()
-        rows = await record.fetch(stage, list({ticket.number for ticket in tickets}))
-        fresh = {row["number"] for row in rows}
+        arrived = {ticket.message: ticket for ticket in tickets}
+        bodies = [ticket.body for ticket in arrived.values()]
+        rows = await record.fetch(stage, list(arrived), bodies)
+        fresh = {arrived[row["message"]].number for row in rows}
         marks.mark(stage, fresh)
         if stage < LAST_STAGE and fresh:
             packet = Packet([ticket for ticket in tickets if ticket.number in fresh])

@@ -9,7 +9,7 @@ from tests.bench.model import Pace, Report, Sample
 from tests.bench.ratios import ratios
 
 NOTES = """\
-Floor: the full job (deduplication row, state row, due time) over durable quorum queues, packets of up to 100
+Floor: the full job (deduplication row, state row, outbox row) over durable quorum queues, packets of up to 100
 tickets, also from the loader; four processes. Peers: the light job (deduplication row) over durable classic
 queues, their default; one ticket a message, also from the loader, in the library's own wire form.
 All: fsync on, persistent, confirmed, some 500 bytes a ticket; CPU of the loader and HTTP driver not counted.

@@ -82,8 +82,11 @@ class PostgresTurns:
         )
         return [read_turn(row, model=self._model) for row in rows]
 
-    async def due(self, *, most: int) -> Sequence[ConversationId]:
-        return [row["conversation"] for row in await self._database.fetch(QUERIES["due"], most)]
+    async def due(self, share: Share, *, most: int) -> Sequence[ConversationId]:
+        rows = await self._database.fetch(
+            QUERIES["due"], most, list(share.under_way.keys()), list(share.under_way.values()), share.most
+        )
+        return [row["conversation"] for row in rows]
 
     async def begin_call(
         self,

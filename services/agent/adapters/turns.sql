@@ -53,11 +53,15 @@ select g.*, t.fruitless, t.model as turn_model, t.started_at as turn_started_at,
 from gathered g join t on t.id = g.turn left join call on call.id = g.call
 
 -- name: due
--- W1A: what the agent owes; each agent process looks by itself.
--- $1 most int
-select conversation from conversation_state
-where due_at <= now() and unguarded = 0 and (lease_token is null or lease_until < now()) and state = 'bot' and opted_out_at is null
-order by due_at limit $1 for no key update skip locked
+-- W1A: what the agent owes; each agent process looks by itself. Not locked: the claim is what decides.
+-- $1 most int · $2 businesses with turns under way int[] · $3 how many int[] · $4 most of one business int
+select d.conversation
+from (select s.conversation, s.business, s.due_at, row_number() over (partition by s.business order by s.due_at) as nth
+      from (select conversation, business, due_at from conversation_state
+            where due_at <= now() and unguarded = 0 and (lease_token is null or lease_until < now()) and state = 'bot' and opted_out_at is null
+            order by due_at limit 1000) s) d
+  left join unnest($2::int[], $3::int[]) as w (business, n) on w.business = d.business
+where d.nth + coalesce(w.n, 0) <= $4 order by d.due_at limit $1
 
 -- name: begin_call
 -- A2, before each call that A1 did not open: still mine, still allowed. The lease goes on, the last tool results and the call row are written.
@@ -165,11 +169,11 @@ t as (
   update turn t set state = case when row.live or row.receipt then row.turn_state else 'cut_off' end, outcome = row.outcome, seq_to = row.seq_to, ended_at = now() from row where t.id = row.turn),
 ended as (
   update pending_action a set state = row.ended_state, reason = row.ended_reason, ended_at = now()
-  from row where a.id = row.ended and a.state in ('customer', 'operator') returning a.prompt),
+  from row where a.id = row.ended and a.state || '' in ('customer', 'operator') returning a.prompt),
 unsent as (
-  update outbound o set state = 'discarded', ring_at = null where (o.id in (select prompt from ended)) is true and o.state in ('queued', 'draft')),
+  update outbound o set state = 'discarded', ring_at = null from ended where o.id = ended.prompt and o.state in ('queued', 'draft')),
 asked_again as (
-  update pending_action a set prompt = row.outbound from row where row.live and a.id = row.reprompted and a.state = 'customer'),
+  update pending_action a set prompt = row.outbound from row where row.live and a.id = row.reprompted and a.state || '' = 'customer'),
 asked as (
   insert into pending_action (id, business, conversation, customer, turn, tool, arguments, shown, digest, confirmations_needed, state, prompt, at_seq)
   select action, business, conversation, customer, turn, tool, arguments, shown, digest, needed, 'customer', outbound, guarded_seq from row

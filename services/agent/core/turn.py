@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from shared.autonomy import Mode
@@ -107,7 +108,7 @@ class StoredCall:
     result: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Turn:
     """A claimed turn with all that it needs. `attempt` counts claims; `fruitless` those since something was last stored."""
 
@@ -134,7 +135,7 @@ class Turn:
     stored_answers: tuple[str, ...] = ()  # of earlier attempts, the first iterations in order
     stored_calls: tuple[StoredCall, ...] = ()
 
-    @property
+    @cached_property
     def taken(self) -> "Taken":
         return take(self.messages, after=self.handled_seq)
 

@@ -66,14 +66,17 @@ o as (
   from row where o.id = row.outbound
   returning o.id, o.conversation, o.action, o.state),
 older as (
-  update outbound x set state = 'superseded' from row
-  where row.next = 'draft' and x.conversation = row.conversation and x.state = 'draft' and x.id <> row.outbound and not x.receipt and x.origin_kind <> 'operator'
-  returning x.id),
+  update outbound x set state = 'superseded'
+  from row cross join lateral (select y.id from outbound y where y.conversation = row.conversation and y.state = 'draft' offset 0) d
+  where row.next = 'draft' and x.id = d.id and x.id <> row.outbound and not x.receipt and x.origin_kind <> 'operator'
+  returning x.id, x.conversation),
 ended as (
   update pending_action a set state = case when o.state = 'superseded' then 'superseded' else 'cleared' end, ended_at = now()
-  from o where o.state in ('superseded', 'discarded') and a.id = o.action and a.prompt = o.id and a.state = 'customer'),
+  from o where o.state in ('superseded', 'discarded') and a.id = o.action and a.prompt = o.id and a.state || '' = 'customer'),
 ended_older as (
-  update pending_action a set state = 'superseded', ended_at = now() where (a.prompt in (select id from older)) is true and a.state = 'customer'),
+  update pending_action a set state = 'superseded', ended_at = now()
+  from older cross join lateral (select y.id from pending_action y where y.conversation = older.conversation and y.prompt = older.id and y.state = 'customer' offset 0) d
+  where a.id = d.id),
 a as (
   insert into send_attempt (id, business, conversation, outbound, part, account, at_send_seq, worker)
   select attempt, business, conversation, outbound, part, account, guarded_seq, $11 from row where next = 'sending'),

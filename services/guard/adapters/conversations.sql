@@ -91,12 +91,15 @@ superseded as materialized (
 ended as (
   update pending_action a
   set state = coalesce(row.action_ends, 'superseded'), ended_at = now()
-  from row where a.conversation = row.conversation and a.state = 'customer' and (row.action_ends is not null or (a.prompt in (select id from superseded)) is true)
+  from row cross join lateral (select y.id from pending_action y where y.conversation = row.conversation and y.state = 'customer' offset 0) d
+  where a.id = d.id and (row.action_ends is not null or (a.prompt in (select id from superseded)) is true)
   returning a.prompt),
+ends as materialized (
+  select id, 'superseded' as next from superseded
+  union all select prompt, 'discarded' from ended where (prompt in (select id from superseded)) is not true),
 replies as (
-  update outbound o
-  set state = case when (o.id in (select id from superseded)) is true then 'superseded' else 'discarded' end, ring_at = null
-  where ((o.id in (select id from superseded)) is true and o.state = 'draft') or ((o.id in (select prompt from ended)) is true and o.state in ('queued', 'draft'))),
+  update outbound o set state = ends.next, ring_at = null
+  from ends where o.id = ends.id and (o.state || '' = 'draft' or (o.state || '' = 'queued' and ends.next = 'discarded'))),
 notices as (
   insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, body, ring_at)
   select n.id, row.business, row.conversation, 'notice', n.origin, row.guarded_seq, row.epoch, 'auto', n.body, now() + interval '2 s'
@@ -132,7 +135,7 @@ handed as (
 ended as (
   update pending_action a set state = 'cleared', reason = 'processing_failed', ended_at = now() from row where a.conversation = row.conversation and a.state = 'customer' returning a.prompt),
 unsent as (
-  update outbound o set state = 'discarded', ring_at = null where (o.id in (select prompt from ended)) is true and o.state in ('queued', 'draft')),
+  update outbound o set state = 'discarded', ring_at = null from ended where o.id = ended.prompt and o.state in ('queued', 'draft')),
 buried as (
   insert into dead (id, business, stage, conversation, subject, reason) select $2, business, 'guard', conversation, conversation, 'the guard failed on it five times' from row
   on conflict (stage, subject) do update set settled_at = null, died_at = now(), reason = excluded.reason),
