@@ -10,38 +10,37 @@ with asked as materialized (
     join conversation_state s on s.conversation = q.conversation
     left join unnest($9::int[], $10::int[]) as w (business, n) on w.business = s.business),
 locked as materialized (
-  select q.conversation, q.token, q.call, m.id as cause, m.kind as cause_kind, m.seq as seq_from, coalesce(e.id, q.turn) as turn, coalesce(e.attempts, 0)::smallint + 1 as attempts
+  select q.conversation, q.token, q.call, m.id as cause, m.kind as cause_kind, m.seq as seq_from, coalesce(e.id, q.turn) as turn, coalesce(e.attempts, 0)::smallint + 1 as attempts,
+    coalesce(e.fruitless, 0)::smallint + 1 as fruitless, coalesce(e.model, $8) as turn_model
   from asked q join conversation_state s on s.conversation = q.conversation
     cross join lateral (select m.id, m.kind, m.seq from inbound_message m where m.conversation = s.conversation and m.seq > s.handled_seq and m.verdict = 'turn' order by m.seq limit 1) m
-    left join turn e on e.conversation = q.conversation and e.cause = m.id
+    left join lateral (select t.id, t.attempts, t.fruitless, t.model from turn t where t.conversation = q.conversation and t.cause = m.id) e on true
   where coalesce(s.due_at, 'infinity') <= now() and s.unguarded = 0 and s.state = 'bot' and s.opted_out_at is null
     and (s.lease_token is null or s.lease_until < now()) and q.nth <= $11
   order by s.conversation for no key update of s),
 row as (
   update conversation_state s set lease_token = q.token, lease_worker = $5, lease_until = now() + $6::interval, window_opened_at = null, version = s.version + 1
   from locked q where s.conversation = q.conversation
-  returning s.*, q.turn, q.call, q.cause, q.cause_kind, q.seq_from, q.attempts),
-t as (
-  insert into turn (id, business, conversation, cause, seq_from, seq_to, engine, model)
-  select row.turn, row.business, row.conversation, row.cause, row.seq_from, row.guarded_seq, b.engine, $8 from row join business b on b.id = row.business
-  on conflict (conversation, cause) do update set attempts = turn.attempts + 1, fruitless = turn.fruitless + 1, seq_to = excluded.seq_to, state = 'running'
-  returning id, fruitless, model, started_at),
+  returning s.*, q.turn, q.call, q.cause, q.cause_kind, q.seq_from, q.attempts, q.fruitless, q.turn_model),
 gathered as materialized (
   select r.*, b.slug, b.name as business_name, b.pack, b.engine, b.locales, b.time_zone, b.mode as business_mode, b.day_cap_usd, b.stale_after_s,
     k.id as account, k.channel, k.mode as account_mode, c.customer, p.name as customer_name,
     (select row (a.id, a.tool, a.arguments, a.shown, a.digest, a.confirmations_needed, a.prompt, a.at_seq, a.created_at, a.turn)
-      from pending_action a where a.conversation = r.conversation and a.state = 'customer') as action
+      from pending_action a where a.conversation = r.conversation and a.state = 'customer') as action,
+    (select array_agg(row (m.seq, m.id, m.kind, m.body, m.button, m.quoted, m.channel_at, m.received_at, m.verdict, m.reason) order by m.seq)
+      from inbound_message m where m.conversation = r.conversation and m.seq > r.handled_seq - 20 and m.seq <= r.guarded_seq) as messages,
+    r.attempts = 1 and b.day_cap_usd is null and r.cause_kind in ('text', 'media') and b.mode <> 'off'
+      and exists (select from inbound_message m where m.conversation = r.conversation and m.seq >= r.seq_from and m.verdict = 'turn' and m.reason is null) as certain
   from row r join business b on b.id = r.business join conversation c on c.id = r.conversation join channel_account k on k.id = c.account and k.business = r.business
     join customer p on p.id = c.customer),
+t as (
+  insert into turn (id, business, conversation, cause, seq_from, seq_to, engine, model)
+  select turn, business, conversation, cause, seq_from, guarded_seq, engine, $8 from gathered
+  on conflict (conversation, cause) do update set attempts = turn.attempts + 1, fruitless = turn.fruitless + 1, seq_to = excluded.seq_to, state = 'running'),
 call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, engine, provider, model)
-  select g.call, g.business, g.conversation, g.turn, 1, g.attempts, g.engine, $7, $8 from gathered g
-  where g.action is null and g.attempts = 1 and g.day_cap_usd is null and g.cause_kind in ('text', 'media') and g.business_mode <> 'off'
-    and exists (select from inbound_message m where m.conversation = g.conversation and m.seq >= g.seq_from and m.verdict = 'turn' and m.reason is null)
-  returning id)
-select g.*, t.fruitless, t.model as turn_model, t.started_at as turn_started_at, now() as now, call.id as call_open,
-  (select array_agg(row (m.seq, m.id, m.kind, m.body, m.button, m.quoted, m.channel_at, m.received_at, m.verdict, m.reason) order by m.seq)
-    from inbound_message m where m.conversation = g.conversation and m.seq > g.handled_seq - 20 and m.seq <= g.guarded_seq) as messages,
+  select call, business, conversation, turn, 1, attempts, engine, $7, $8 from gathered where certain and action is null)
+select g.*, now() as now, case when g.certain and g.action is null then g.call end as call_open,
   (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at))
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
   case when g.action is not null then (
@@ -50,7 +49,7 @@ select g.*, t.fruitless, t.model as turn_model, t.started_at as turn_started_at,
     where p.conversation = g.conversation and p.state = 'customer') end as prompt,
   case when g.attempts > 1 then (select array_agg(row (i.attempt, i.n, i.answer) order by i.attempt, i.n) from iteration i where i.turn = g.turn) end as iterations,
   case when g.attempts > 1 then (select array_agg(row (x.n, x.position, x.call_id, x.tool, x.result)) from tool_call x where x.turn = g.turn) end as tool_calls
-from gathered g join t on t.id = g.turn left join call on call.id = g.call
+from gathered g
 
 -- name: due
 -- W1A: what the agent owes; each agent process looks by itself. Not locked: the claim is what decides.
