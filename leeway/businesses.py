@@ -73,6 +73,11 @@ class Businesses:
     async def set_mode(self, business: BusinessId, mode: Mode) -> None:
         await self._owner.fetch(QUERIES["set_mode"], business, mode.value)
 
+    async def business_at(self, channel: str, address: str) -> BusinessId:
+        """Whose account it is."""
+        rows = await self._owner.fetch(QUERIES["sealed"], channel, address)
+        return BusinessId(rows[0]["business"])
+
     async def inbound_secret(self, channel: str, address: str) -> str:
         """The account's first signing secret, for who plays its provider."""
         rows = await self._owner.fetch(QUERIES["sealed"], channel, address)

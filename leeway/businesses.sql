@@ -16,6 +16,6 @@ on conflict (channel, address) do update set address = channel_account.address r
 update business set mode = $2 where id = $1
 
 -- name: sealed
--- An account's sealed secrets.
+-- An account's sealed secrets, and whose it is.
 -- $1 channel text · $2 address text
-select secrets from channel_account where channel = $1 and address = $2
+select secrets, business from channel_account where channel = $1 and address = $2

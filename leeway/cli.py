@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -55,7 +55,9 @@ app = typer.Typer(
 )
 def root(
     *,
-    debug: bool = typer.Option(False, DEBUG, help="Show the traceback of an error (anywhere on the line)."),  # noqa: FBT003
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show the traceback of an error (anywhere on the line).")
+    ] = False,
 ) -> None:
     """A self-hosted messaging agent for small businesses, safe by construction."""
 

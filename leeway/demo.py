@@ -12,7 +12,7 @@ import uvloop
 
 from leeway.one_process import DEMO, one_process, running
 from leeway.screenplay import Screenplay
-from leeway.terminal import console, lasting, width
+from leeway.terminal import console, lasting, program, width
 from shared.settings import Settings, load_settings
 from shared.telemetry.logs import configure_logs
 
@@ -63,5 +63,5 @@ async def _play(settings: Settings, directory: Path) -> bool:
         starting.stop()
     console.print(f"{lasting(time.monotonic() - began)}; nothing was kept.", style="dim")
     console.print()
-    console.print("Next: [bold].venv/bin/leeway up[/] keeps it running; write to it with leeway say 'Hello'.")
+    console.print(f"Next: {program()} up, to keep it running and write to it yourself.", markup=False)
     return held

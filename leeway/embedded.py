@@ -55,7 +55,7 @@ log = structlog.get_logger(__name__)
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
     """Hold the directory for this process. Raises Misconfigured when another one has it."""
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (directory / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from leeway.one_process import OneProcess
-from shared.database import load_queries
+from shared.clock import Clock
+from shared.database import Database, load_queries
 from shared.errors import LeewayError
+from shared.ids import BusinessId
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 LOOK_EVERY_S: Final = 0.02
@@ -80,24 +81,25 @@ class Metered:
 
 
 class Evidence:
-    """Reads the record of one installation's demo business."""
+    """Reads the record of the business that has a sim line."""
 
-    def __init__(self, installation: OneProcess) -> None:
-        self._installation = installation
-        self._database = installation.parts.database
+    def __init__(self, database: Database, *, clock: Clock, sim_address: str, business: BusinessId) -> None:
+        self._database = database
+        self._clock = clock
+        self._sim_address = sim_address
+        self._business = business
 
     async def handled(self, message: str, *, within_s: float = 15.0) -> Handled:
         """The message's way, once it is at its end. Raises NotHandled when it is not in time."""
-        clock = self._installation.parts.clock
-        until = clock.monotonic() + within_s
+        until = self._clock.monotonic() + within_s
         while (found := await self._look(message)) is None:
-            if clock.monotonic() > until:
+            if self._clock.monotonic() > until:
                 raise NotHandled(f"A message was not handled within {within_s:.0f} s: {message}.")
             await asyncio.sleep(LOOK_EVERY_S)
         return found
 
     async def _look(self, message: str) -> Handled | None:
-        rows = await self._database.fetch(QUERIES["handled"], self._installation.sim_address, message)
+        rows = await self._database.fetch(QUERIES["handled"], self._sim_address, message)
         if not rows or not _settled(rows[0]["verdict"], rows[0]["turn_state"], rows[0]["reply_state"]):
             return None
         row = rows[0]
@@ -120,17 +122,16 @@ class Evidence:
         )
 
     async def counts(self) -> Counts:
-        rows = await self._database.fetch(QUERIES["counts"], self._installation.business)
+        rows = await self._database.fetch(QUERIES["counts"], self._business)
         return Counts(**dict(rows[0]))
 
     async def appointments(self) -> list[Appointment]:
-        business = self._installation.business
-        async with self._database.tenant(business, QUERIES) as sql:
-            rows = await sql.fetch("appointments", business)
+        async with self._database.tenant(self._business, QUERIES) as sql:
+            rows = await sql.fetch("appointments", self._business)
         return [Appointment(**dict(row)) for row in rows]
 
     async def metering(self) -> list[Metered]:
-        rows = await self._database.fetch(QUERIES["metering"], self._installation.business)
+        rows = await self._database.fetch(QUERIES["metering"], self._business)
         return [Metered(**dict(row)) for row in rows]
 
 

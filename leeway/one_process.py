@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from leeway.businesses import Businesses, NewBusiness, as_owner, new_secret, seed_pack
 from leeway.embedded import embedded_postgres, only_one
+from leeway.keys import secret_key
 from services.agent import wiring as agent
 from services.dispatch import wiring as dispatch
 from services.guard import wiring as guard
@@ -23,7 +24,7 @@ from shared.database.migrate import migrate
 from shared.ids import BusinessId
 from shared.llm.configured import configured_model
 from shared.packs import Pack, load_packs
-from shared.secrets import new_key, vault_of
+from shared.secrets import vault_of
 from shared.settings import Settings
 from shared.telemetry.metrics import Metrics
 from shared.work.service import Parts, Service
@@ -53,15 +54,6 @@ class OneProcess:
 
     def why_not(self) -> str | None:
         return next((why for service in self.services if (why := service.why_not())), None)
-
-
-def secret_key(directory: Path) -> str:
-    """The installation's key, made on the first start and kept beside the data, for its owner only."""
-    path = directory / "secret.key"
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(new_key(), encoding="ascii")
-    return path.read_text(encoding="ascii").strip()
 
 
 @asynccontextmanager

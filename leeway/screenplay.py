@@ -59,7 +59,12 @@ class Screenplay:
 
     def __init__(self, installation: OneProcess) -> None:
         self._installation = installation
-        self._evidence = Evidence(installation)
+        self._evidence = Evidence(
+            installation.parts.database,
+            clock=installation.parts.clock,
+            sim_address=installation.sim_address,
+            business=installation.business,
+        )
         self._checks = Checks()
         self._scenes = 0
         zone = ZoneInfo(DEMO.time_zone)

@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx2
 
 from leeway.one_process import OneProcess
-from shared.database import load_queries
+from shared.clock import Clock
+from shared.database import Database, load_queries
 from shared.errors import LeewayError
 from shared.ids import new_id
 from shared.signing import decode_secret, sign
@@ -29,19 +30,40 @@ class Arrived:
     buttons: tuple[tuple[str, str], ...]  # id and title
 
 
-class Telephone:
-    """One customer's telephone. Requests go through the real app, without a socket."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A business's sim channel: where its webhook is, who signs, and where deliveries are read."""
 
-    def __init__(self, installation: OneProcess, number: str) -> None:
-        self._installation = installation
+    database: Database
+    clock: Clock
+    address: str
+    secret: str
+    client: httpx2.AsyncClient
+
+
+def line_of(installation: OneProcess) -> Line:
+    """The demo business's line. Requests go through the real app, without a socket."""
+    return Line(
+        database=installation.parts.database,
+        clock=installation.parts.clock,
+        address=installation.sim_address,
+        secret=installation.sim_secret,
+        client=httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=installation.app), base_url="http://leeway.invalid"
+        ),
+    )
+
+
+class Telephone:
+    """One customer's telephone."""
+
+    def __init__(self, line: Line | OneProcess, number: str) -> None:
+        self._line = line if isinstance(line, Line) else line_of(line)
         self.number = number
         self._seen: set[str] = set()
-        self._client = httpx2.AsyncClient(
-            transport=httpx2.ASGITransport(app=installation.app), base_url="http://leeway.invalid"
-        )
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._line.client.aclose()
 
     @property
     def seen(self) -> bool:
@@ -69,11 +91,11 @@ class Telephone:
     async def post(self, event: dict[str, object]) -> int:
         """Deliver a signed event; the status answered."""
         body = json.dumps(event).encode()
-        now = int(self._installation.parts.clock.now().timestamp())
+        now = int(self._line.clock.now().timestamp())
         delivery = f"delivery-{new_id().hex}"
-        secret = decode_secret(self._installation.sim_secret)
-        response = await self._client.post(
-            f"/hooks/sim/{self._installation.sim_address}",
+        secret = decode_secret(self._line.secret)
+        response = await self._line.client.post(
+            f"/hooks/sim/{self._line.address}",
             content=body,
             headers={
                 "webhook-id": delivery,
@@ -85,9 +107,7 @@ class Telephone:
 
     async def arrived(self) -> list[Arrived]:
         """What arrived since the last look, in order."""
-        rows = await self._installation.parts.database.fetch(
-            QUERIES["deliveries"], self._installation.sim_address, self.number
-        )
+        rows = await self._line.database.fetch(QUERIES["deliveries"], self._line.address, self.number)
         fresh = [row for row in rows if row["key"] not in self._seen]
         self._seen |= {row["key"] for row in fresh}
         return [
@@ -101,8 +121,8 @@ class Telephone:
 
     async def wait(self, *, within_s: float = 20.0) -> list[Arrived]:
         """The next messages; none when nothing comes in time."""
-        until = self._installation.parts.clock.monotonic() + within_s
-        while self._installation.parts.clock.monotonic() < until:
+        until = self._line.clock.monotonic() + within_s
+        while self._line.clock.monotonic() < until:
             if found := await self.arrived():
                 return found
             await asyncio.sleep(0.05)

@@ -1,6 +1,9 @@
 """What commands print: through rich, plain when piped. Text from outside can't steer the terminal."""
 
+import shutil
+import sys
 import unicodedata
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -31,3 +34,10 @@ def lasting(seconds: float) -> str:
 
 def width() -> int:
     return min(console.width, WIDTH_MAX)
+
+
+def program() -> str:
+    """How the command is called from here: by its name where that finds it, else by its place."""
+    here = Path(sys.argv[0])
+    found = shutil.which(here.name)
+    return here.name if found and Path(found).resolve() == here.resolve() else str(here)

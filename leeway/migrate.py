@@ -1,0 +1,76 @@
+"""`leeway migrate`: bring the database up to date; make the broker's work queues anew."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leeway.installation import DIRECTORY, Data, is_embedded, settings_for
+from leeway.terminal import console
+from shared.broker import rebuild
+from shared.database.migrate import Migration, migrate, pending
+from shared.errors import Misconfigured
+from shared.packs import load_packs
+from shared.settings import Settings, load_settings
+
+app = typer.Typer(rich_markup_mode="rich")
+
+
+@app.command(
+    name="migrate",
+    epilog="[bold]Examples[/]\n\nleeway migrate — safe to run by several at once\n\n"
+    "leeway migrate --check — exit code 1 when something is pending\n\n"
+    "leeway migrate --rebuild-broker — for queues that exist with other arguments; no message is lost",
+)
+def command(
+    *,
+    check: Annotated[bool, typer.Option("--check", help="Only list what is pending.")] = False,
+    rebuild_broker: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild-broker", help="Delete and declare the broker's work queues; leave the database."
+        ),
+    ] = False,
+    data: Data = DIRECTORY,
+) -> None:
+    """Bring the schema of the pipeline and of every pack up to date."""
+    if rebuild_broker:
+        asyncio.run(_rebuild(load_settings()))
+    elif check:
+        asyncio.run(_check(settings_for(data)))
+    else:
+        asyncio.run(_migrate(settings_for(data)))
+
+
+async def _migrate(settings: Settings) -> None:
+    applied = await migrate(settings.database_url.get_secret_value(), packs=_folders())
+    for one in applied:
+        console.print(f"applied {_label(one)}")
+    if not applied:
+        console.print("Nothing to do: the database is up to date.")
+
+
+async def _check(settings: Settings) -> None:
+    missing: Sequence[Migration] = await pending(settings.database_url.get_secret_value(), packs=_folders())
+    for one in missing:
+        console.print(f"pending {_label(one)}")
+    if missing:
+        raise typer.Exit(1)
+    console.print("The database is up to date.")
+
+
+async def _rebuild(settings: Settings) -> None:
+    if is_embedded(settings) and "amqp_url" not in settings.model_fields_set:
+        raise Misconfigured("LEEWAY_AMQP_URL is not set: there is no broker to rebuild.")
+    await rebuild(settings)
+    console.print("The work queues are made anew; the services' sweepers fill them from the database.")
+
+
+def _folders() -> dict[str, Path]:
+    return {name: pack.migrations for name, pack in load_packs().items()}
+
+
+def _label(migration: Migration) -> str:
+    return f"{migration.schema} {migration.number:04} {migration.name}"

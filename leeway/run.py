@@ -1,0 +1,32 @@
+"""`leeway run SERVICE`: one service in this process, against the URLs of the environment."""
+
+from enum import StrEnum
+from importlib import import_module
+from typing import Annotated
+
+import typer
+import uvloop
+
+from shared.settings import load_settings
+from shared.telemetry.logs import configure_logs
+from shared.work.process import serve
+
+app = typer.Typer(rich_markup_mode="rich")
+
+
+class ServiceName(StrEnum):
+    INGEST = "ingest"
+    GUARD = "guard"
+    AGENT = "agent"
+    DISPATCH = "dispatch"
+
+
+@app.command(
+    epilog="[bold]Examples[/]\n\nleeway run ingest — webhooks on LEEWAY_HOST and LEEWAY_PORT\n\n"
+    "LEEWAY_METRICS_PORT=9102 leeway run agent — one agent worker; start as many as you like"
+)
+def run(service: Annotated[ServiceName, typer.Argument(help="Which one.", show_default=False)]) -> None:
+    """Run one service here until SIGTERM or Ctrl-C, which drain it (LEEWAY_DATABASE_URL, LEEWAY_AMQP_URL)."""
+    settings = load_settings()
+    configure_logs(level=settings.log_level, service=service.value)
+    uvloop.run(serve(settings, import_module(f"services.{service}.__main__").wired))
