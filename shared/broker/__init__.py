@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from shared.broker.port import Broker, Consumer, DeadLetter, Delivery
-from shared.broker.rabbit import RabbitBroker
+from shared.broker.rabbit import Examined, RabbitBroker
 from shared.settings import Settings
 
-__all__ = ["Broker", "Consumer", "DeadLetter", "Delivery", "connect", "rebuild"]
+__all__ = ["Broker", "Consumer", "DeadLetter", "Delivery", "Examined", "connect", "examine", "rebuild"]
 
 
 @asynccontextmanager
@@ -31,6 +31,11 @@ async def connect(settings: Settings) -> AsyncIterator[Broker]:
 async def rebuild(settings: Settings) -> None:
     """Delete and declare the work queues, for those that `connect` refuses."""
     await _broker(settings).rebuild()
+
+
+async def examine(settings: Settings) -> Examined:
+    """What stands at ``LEEWAY_AMQP_URL``, nothing changed. Raises Unavailable, Misconfigured."""
+    return await _broker(settings).examine()
 
 
 def _broker(settings: Settings) -> RabbitBroker:

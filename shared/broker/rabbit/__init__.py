@@ -5,5 +5,6 @@
 """
 
 from shared.broker.rabbit.broker import RabbitBroker
+from shared.broker.rabbit.examining import Examined
 
-__all__ = ["RabbitBroker"]
+__all__ = ["Examined", "RabbitBroker"]

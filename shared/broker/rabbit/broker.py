@@ -15,6 +15,7 @@ from shared.broker.rabbit.asking import Asking
 from shared.broker.rabbit.backoff import Chance
 from shared.broker.rabbit.consuming import RabbitConsumer
 from shared.broker.rabbit.declaring import declare, delete_work
+from shared.broker.rabbit.examining import Examined, examine
 from shared.broker.rabbit.link import Link
 from shared.broker.rabbit.publishing import LEFT_TO_CONSUMERS_S, Publisher
 from shared.broker.rabbit.trouble import translated
@@ -93,6 +94,11 @@ class RabbitBroker:
             await delete_work(connection)
             await asyncio.sleep(LEFT_TO_CONSUMERS_S)
             await declare(connection)
+
+    async def examine(self) -> Examined:
+        """Over a connection of its own, on which nothing is declared that is not there."""
+        async with self._consuming.bare() as connection:
+            return await examine(connection)
 
     async def close(self) -> None:
         await self._publishing.close()
