@@ -27,6 +27,7 @@ def configure_logs(*, level: str, service: str) -> None:
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)
+    logging.getLogger("aiormq").setLevel(logging.CRITICAL)  # what fails there reaches us, and we say it
     logging.basicConfig(
         level=max(LEVELS[level], logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s"
     )
