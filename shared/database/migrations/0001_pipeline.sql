@@ -386,7 +386,7 @@ grant update (version, unguarded, guarded_seq, customer_seq, handled_seq, guard_
   pair_wait_until) on conversation_state to leeway_pipeline;
 grant update (name, phone, phone_key) on customer to leeway_pipeline;
 grant update (seq, verdict, reason) on inbound_message to leeway_pipeline;
-grant update (seq_to, attempts, fruitless, state, outcome, ended_at) on turn to leeway_pipeline;
+grant update (cause, seq_to, attempts, fruitless, state, outcome, ended_at) on turn to leeway_pipeline;
 grant update (state, model_answered, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost_usd, latency_ms, finish, error, ended_at) on llm_call to leeway_pipeline;
 grant update (state, reason, round, body, parts, parts_sent, basis_seq, suspect, first_try_at, not_before, ring_at, sent_at, epoch) on outbound to leeway_pipeline;
 grant update (state, rank, provider_id, reason, settled_at) on send_attempt to leeway_pipeline;
