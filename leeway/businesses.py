@@ -1,11 +1,13 @@
 """Makes tenants and their channel accounts: the work of an owner's connection, not of the pipeline's."""
 
 import base64
+import re
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from shared.autonomy import Mode
 from shared.clock import Clock
@@ -18,6 +20,8 @@ from shared.secrets import Vault
 from shared.settings import Settings
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+SLUG: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+ADDRESS: Final = re.compile(r"[A-Za-z0-9+][A-Za-z0-9._+-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,62 @@ class Businesses:
             business.window_ms,
         )
         return BusinessId(rows[0]["id"])
+
+    async def create_new(self, business: NewBusiness) -> BusinessId:
+        """Raises Misconfigured when the slug is taken or out of form."""
+        if not SLUG.fullmatch(business.slug):
+            raise Misconfigured(
+                f"{business.slug!r} is no short name: up to 63 of a-z, 0-9 and -, no - first."
+            )
+        rows = await self._owner.fetch(
+            QUERIES["create_new_business"],
+            business.slug,
+            business.name,
+            business.mode.value,
+            business.pack,
+            list(business.locales),
+            business.time_zone,
+            business.window_ms,
+        )
+        if not rows:
+            raise Misconfigured(f"There is a business {business.slug} already; see: leeway business show.")
+        return BusinessId(rows[0]["id"])
+
+    async def show(self, slug: str) -> dict[str, Any]:
+        """Its settings and channel accounts, no secrets. Raises Misconfigured for an unknown slug."""
+        rows = await self._owner.fetch(QUERIES["by_slug"], slug)
+        if not rows:
+            raise Misconfigured(f"There is no business {slug}.")
+        accounts = await self._owner.fetch(QUERIES["accounts_of"], rows[0]["id"])
+        return dict(rows[0]) | {"accounts": [dict(one) for one in accounts]}
+
+    async def change(self, slug: str, *, mode: Mode | None, name: str | None, window_ms: int | None) -> None:
+        """Change what is not None. Raises Misconfigured for an unknown slug."""
+        rows = await self._owner.fetch(QUERIES["change"], slug, mode.value if mode else None, name, window_ms)
+        if not rows:
+            raise Misconfigured(f"There is no business {slug}.")
+
+    async def add_new_account(
+        self,
+        slug: str,
+        *,
+        channel: str,
+        address: str,
+        inbound: list[str],
+        outbound: str | None,
+        callback_url: str | None,
+    ) -> AccountId:
+        """Raises Misconfigured for an unknown business, an address out of form, or one that is taken."""
+        if not ADDRESS.fullmatch(address):
+            raise Misconfigured(f"{address!r} can't stand in a URL: up to 64 letters, digits, . _ + and -.")
+        business = (await self.show(slug))["id"]
+        sealed = self._vault.seal({"inbound": inbound, "outbound": outbound})
+        rows = await self._owner.fetch(
+            QUERIES["create_new_account"], business, channel, address, sealed, callback_url
+        )
+        if not rows:
+            raise Misconfigured(f"There is a {channel} account {address} already; choose another --address.")
+        return AccountId(rows[0]["id"])
 
     async def add_account(
         self,

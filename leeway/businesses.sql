@@ -19,3 +19,28 @@ update business set mode = $2 where id = $1
 -- An account's sealed secrets, and whose it is.
 -- $1 channel text · $2 address text
 select secrets, business from channel_account where channel = $1 and address = $2
+
+-- name: create_new_business
+-- A tenant; none when the slug is taken.
+-- $1 slug text · $2 name text · $3 mode text · $4 pack text · $5 locales text[] · $6 time zone text · $7 window ms int
+insert into business (slug, name, mode, pack, locales, time_zone, window_ms) values ($1, $2, $3, $4, $5, $6, $7) on conflict (slug) do nothing returning id
+
+-- name: create_new_account
+-- A channel account; none when the address is taken on that channel.
+-- $1 business int · $2 channel text · $3 address text · $4 sealed secrets bytea · $5 callback url text
+insert into channel_account (business, channel, address, secrets, callback_url) values ($1, $2, $3, $4, $5) on conflict (channel, address) do nothing returning id
+
+-- name: by_slug
+-- A tenant's settings.
+-- $1 slug text
+select id, slug, name, mode, engine, pack, locales, time_zone, window_ms, stale_after_s, rate_per_10_min, takeover_quiet_min, day_cap_usd, created_at from business where slug = $1
+
+-- name: accounts_of
+-- A tenant's channel accounts, without their secrets.
+-- $1 business int
+select channel, address, state, mode, callback_url from channel_account where business = $1 order by channel, address
+
+-- name: change
+-- A tenant's settings; null leaves one as it is.
+-- $1 slug text · $2 mode text · $3 name text · $4 window ms int
+update business set mode = coalesce($2, mode), name = coalesce($3, name), window_ms = coalesce($4, window_ms) where slug = $1 returning id

@@ -18,7 +18,7 @@ from shared.telemetry.logs import configure_logs
 
 WINDOW_MS: Final = 200
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(

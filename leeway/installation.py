@@ -6,6 +6,7 @@ A running `leeway up` leaves a note in its directory; the note counts only while
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -55,38 +56,47 @@ def running_in(directory: Path) -> Note | None:
         return None
 
 
-def the_running_one(directory: Path) -> Note:
-    """Like `running_in`. Raises Misconfigured when none runs."""
-    note = running_in(directory)
-    if note is None:
-        raise Misconfigured(f"No `leeway up` is running on {directory}; start one, or name it with --data.")
-    return note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """`embedded`: a running `leeway up`, whose broker is in its memory."""
+
+    settings: Settings
+    embedded: bool
+
+    @property
+    def database_url(self) -> str:
+        return self.settings.database_url.get_secret_value()
 
 
-def settings_for(directory: Path) -> Settings:
-    """The settings of the installation meant: the environment's if it names a database, or the running one's.
+def the_one_meant(directory: Path) -> Installation:
+    """The environment's, if it names a database; else the one that runs on the directory.
 
     Raises Misconfigured when neither is there.
     """
     settings = load_settings()
     if "database_url" in settings.model_fields_set:
-        return settings
+        return Installation(settings=settings, embedded=False)
     note = running_in(directory)
     if note is None:
         raise Misconfigured(
             f"LEEWAY_DATABASE_URL is not set, and no `leeway up` is running on {directory}; do either."
         )
+    return Installation(settings=_settings_of(settings, note, directory), embedded=True)
+
+
+def the_running_one(directory: Path) -> tuple[Note, Settings]:
+    """The `leeway up` that runs on the directory. Raises Misconfigured when none does."""
+    note = running_in(directory)
+    if note is None:
+        raise Misconfigured(f"No `leeway up` is running on {directory}; start one, or name it with --data.")
+    return note, _settings_of(load_settings(), note, directory)
+
+
+def _settings_of(settings: Settings, note: Note, directory: Path) -> Settings:
+    key = settings.secret_key or SecretStr(secret_key(directory))
     return settings.model_copy(
-        update={
-            "database_url": SecretStr(note.database_url),
-            "secret_key": settings.secret_key or SecretStr(secret_key(directory)),
-        }
+        update={"database_url": SecretStr(note.database_url), "secret_key": key, "pool_size": 2}
     )
-
-
-def is_embedded(settings: Settings) -> bool:
-    """Whether these are the settings of a running `leeway up`, whose broker is in its memory."""
-    return "database_url" not in settings.model_fields_set
 
 
 def _is_held(lock: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leeway.installation import DIRECTORY, Data, is_embedded, settings_for
+from leeway.installation import DIRECTORY, Data, the_one_meant
 from leeway.terminal import console
 from shared.broker import rebuild
 from shared.database.migrate import Migration, migrate, pending
@@ -15,7 +15,7 @@ from shared.errors import Misconfigured
 from shared.packs import load_packs
 from shared.settings import Settings, load_settings
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(
@@ -39,21 +39,21 @@ def command(
     if rebuild_broker:
         asyncio.run(_rebuild(load_settings()))
     elif check:
-        asyncio.run(_check(settings_for(data)))
+        asyncio.run(_check(the_one_meant(data).database_url))
     else:
-        asyncio.run(_migrate(settings_for(data)))
+        asyncio.run(_migrate(the_one_meant(data).database_url))
 
 
-async def _migrate(settings: Settings) -> None:
-    applied = await migrate(settings.database_url.get_secret_value(), packs=_folders())
+async def _migrate(url: str) -> None:
+    applied = await migrate(url, packs=_folders())
     for one in applied:
         console.print(f"applied {_label(one)}")
     if not applied:
         console.print("Nothing to do: the database is up to date.")
 
 
-async def _check(settings: Settings) -> None:
-    missing: Sequence[Migration] = await pending(settings.database_url.get_secret_value(), packs=_folders())
+async def _check(url: str) -> None:
+    missing: Sequence[Migration] = await pending(url, packs=_folders())
     for one in missing:
         console.print(f"pending {_label(one)}")
     if missing:
@@ -62,7 +62,7 @@ async def _check(settings: Settings) -> None:
 
 
 async def _rebuild(settings: Settings) -> None:
-    if is_embedded(settings) and "amqp_url" not in settings.model_fields_set:
+    if "amqp_url" not in settings.model_fields_set:
         raise Misconfigured("LEEWAY_AMQP_URL is not set: there is no broker to rebuild.")
     await rebuild(settings)
     console.print("The work queues are made anew; the services' sweepers fill them from the database.")

@@ -11,7 +11,7 @@ from shared.settings import load_settings
 from shared.telemetry.logs import configure_logs
 from shared.work.process import serve
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 class ServiceName(StrEnum):

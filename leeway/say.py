@@ -1,28 +1,25 @@
 """`leeway say`: write to a running `leeway up` as a customer, over its signed webhook, and see the answer."""
 
-from pathlib import Path
 from typing import Annotated
 
 import httpx2
 import typer
 import uvloop
-from pydantic import SecretStr
 from rich.text import Text
 
 from leeway.businesses import as_owner
 from leeway.evidence import Evidence, Handled
 from leeway.installation import DIRECTORY, Data, Note, the_running_one
-from leeway.keys import secret_key
 from leeway.telephone import Line, Telephone
 from leeway.terminal import console, errors, plain
 from shared.clock import SystemClock
 from shared.database import open_pool
 from shared.secrets import vault_of
-from shared.settings import load_settings
+from shared.settings import Settings
 
 NUMBER = "+40700000010"
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(
@@ -36,7 +33,8 @@ def say(
     data: Data = DIRECTORY,
 ) -> None:
     """Write to the demo clinic of a running `leeway up` as a customer, and print its answer."""
-    handled = uvloop.run(_say(the_running_one(data), data, text, number, wait))
+    note, settings = the_running_one(data)
+    handled = uvloop.run(_say(note, settings, text, number, wait))
     if handled.reply is None:
         errors.print(f"No answer: {handled.reason or handled.outcome or handled.verdict}.", markup=False)
         return
@@ -48,12 +46,7 @@ def say(
     console.print(reply, soft_wrap=True)
 
 
-async def _say(note: Note, data: Path, text: str, number: str, wait_s: float) -> Handled:
-    settings = load_settings()
-    key = settings.secret_key or SecretStr(secret_key(data))
-    settings = settings.model_copy(
-        update={"database_url": SecretStr(note.database_url), "secret_key": key, "pool_size": 2}
-    )
+async def _say(note: Note, settings: Settings, text: str, number: str, wait_s: float) -> Handled:
     async with as_owner(settings, vault_of(settings)) as businesses:
         secret = await businesses.inbound_secret("sim", note.sim_address)
         business = await businesses.business_at("sim", note.sim_address)

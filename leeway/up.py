@@ -23,7 +23,7 @@ from shared.telemetry.health import Server, server
 from shared.telemetry.logs import configure_logs
 from shared.work.process import run_until
 
-app = typer.Typer(rich_markup_mode="rich")
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
 
 @app.command(

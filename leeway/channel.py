@@ -1,0 +1,101 @@
+"""`leeway channel`: connect a business to a channel."""
+
+import asyncio
+from enum import StrEnum
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from leeway.businesses import as_owner, new_secret
+from leeway.installation import DIRECTORY, Data, running_in, the_one_meant
+from leeway.terminal import console
+from shared.errors import Misconfigured
+from shared.secrets import vault_of
+from shared.settings import Settings
+
+app = typer.Typer(
+    rich_markup_mode="rich",
+    add_completion=False,
+    no_args_is_help=True,
+    help="Connect a business to a channel.",
+    epilog="[bold]Example[/]\n\n"
+    "leeway channel add corner-clinic --address corner-desk --callback-url https://example.com/leeway",
+)
+
+
+@app.callback()
+def channel() -> None:
+    """Connect a business to a channel."""
+
+
+class ChannelName(StrEnum):
+    GENERIC = "generic"
+    SIM = "sim"
+
+
+@app.command()
+def add(
+    business: Annotated[str, typer.Argument(help="Its short name.", show_default=False)],
+    *,
+    kind: Annotated[
+        ChannelName, typer.Option("--channel", help="The signed webhook, or a simulated telephone line.")
+    ] = ChannelName.GENERIC,
+    address: Annotated[str | None, typer.Option(help="The account's name in URLs [the business's].")] = None,
+    callback_url: Annotated[
+        str | None, typer.Option(help="Where replies are posted to (generic): https, public.")
+    ] = None,
+    data: Data = DIRECTORY,
+) -> None:
+    """Make a channel account with fresh secrets, which are shown this once."""
+    if kind is ChannelName.GENERIC and callback_url is None:
+        raise typer.BadParameter("the generic webhook needs --callback-url, where replies are posted to")
+    installation = the_one_meant(data)
+    settings = installation.settings
+    if callback_url is not None:
+        _check(callback_url, settings)
+    address = address or business
+    inbound, outbound = new_secret(), new_secret()
+    asyncio.run(_add(settings, business, kind, address, inbound, outbound, callback_url))
+    note = running_in(data) if installation.embedded else None
+    where = note.url if note else f"http://{settings.host}:{settings.port}"
+    console.print(f"webhook URL      {where}/hooks/{kind}/{address}", markup=False, soft_wrap=True)
+    console.print(f"signing secret   {inbound}", markup=False, soft_wrap=True)
+    if kind is ChannelName.GENERIC:
+        console.print(f"reply secret     {outbound}", markup=False, soft_wrap=True)
+    console.print(
+        "Keep the secrets: they are not shown again. Sign as standardwebhooks.com says.", style="dim"
+    )
+    if kind is ChannelName.GENERIC:
+        console.print("Replies are signed with the reply secret and posted to the callback URL.", style="dim")
+
+
+async def _add(
+    settings: Settings,
+    slug: str,
+    kind: ChannelName,
+    address: str,
+    inbound: str,
+    outbound: str,
+    callback_url: str | None,
+) -> None:
+    async with as_owner(settings, vault_of(settings)) as businesses:
+        await businesses.add_new_account(
+            slug,
+            channel=kind.value,
+            address=address,
+            inbound=[inbound],
+            outbound=outbound if kind is ChannelName.GENERIC else None,
+            callback_url=callback_url,
+        )
+
+
+def _check(callback_url: str, settings: Settings) -> None:
+    """Raises Misconfigured for what dispatch would refuse at every send."""
+    parts = urlsplit(callback_url)
+    if not parts.hostname or parts.scheme not in ("https", "http"):
+        raise Misconfigured(f"{callback_url!r} is no URL like https://example.com/leeway.")
+    if parts.scheme != "https" and not settings.allow_internal_callbacks:
+        raise Misconfigured(
+            "The callback URL must be https; LEEWAY_ALLOW_INTERNAL_CALLBACKS=true allows others, also inside."
+        )
