@@ -1,4 +1,4 @@
-"""What tests are about, without the dull fields: rows on a real Postgres, and a clock that stands still."""
+"""What tests are about, without the dull fields: rows on a real Postgres, values of the cores, a clock."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import asyncpg
 
+from services.agent.core.digest import digest
+from services.agent.core.turn import Business, Heard, Pending, PromptState, Turn
+from services.dispatch.core.delivery import Origin, Snapshot
+from shared.autonomy import Mode
 from shared.database import Database, open_pool
 from shared.ids import (
     AccountId,
@@ -17,6 +22,7 @@ from shared.ids import (
     BusinessId,
     ConversationId,
     CustomerId,
+    LeaseToken,
     MessageId,
     OutboundId,
     TurnId,
@@ -24,6 +30,7 @@ from shared.ids import (
     new_id,
     random_token,
 )
+from shared.messages import MessageKind, Verdict
 from shared.settings import Timeouts
 
 NOON = datetime(2026, 12, 3, 10, 0, tzinfo=UTC)  # a Thursday; noon in Bucharest
@@ -317,3 +324,122 @@ async def ground(url: str, *, pool: int = 4, timeouts: Timeouts | None = None) -
     finally:
         await owner.close()
         await database.close()
+
+
+# Values of the agent's core
+
+
+def heard(seq: int = 1, text: str = "Hello", **fields: Any) -> Heard:
+    """A message of the customer's that the guard left to a turn, said a second after the one before."""
+    at = NOON + timedelta(seconds=seq)
+    plain = {
+        "id": MessageId(UUID(int=seq)),
+        "kind": MessageKind.TEXT,
+        "button": None,
+        "quoted": None,
+        "channel_at": at,
+        "received_at": at,
+        "verdict": Verdict.TURN,
+        "unsupported": False,
+    }
+    return Heard(seq=seq, text=text, **(plain | fields))
+
+
+def pending(**fields: Any) -> Pending:
+    """A booking whose prompt was sent at noon, when one message had been judged."""
+    plain = {
+        "id": ActionId(UUID(int=0xAC)),
+        "tool": "book_appointment",
+        "arguments": "{}",
+        "shown": "{}",
+        "digest": digest("book_appointment", "{}", "{}"),
+        "confirmations_needed": 1,
+        "prompt": OutboundId(UUID(int=0xAA)),
+        "prompt_text": "Book: cleaning. Reply YES to confirm.",
+        "prompt_state": PromptState.SENT,
+        "at_seq": 1,
+        "at_send_seq": 1,
+        "sent_at": NOON,
+    }
+    return Pending(**(plain | fields))
+
+
+def turn(*messages: Heard, **fields: Any) -> Turn:
+    """A claimed turn of the messages, by default of one."""
+    business = Business(
+        id=BusinessId(1),
+        slug="clinic",
+        name="Clinic",
+        pack="clinic",
+        engine="tool_loop",
+        locales=("en", "ro"),
+        zone=ZoneInfo("Europe/Bucharest"),
+        stale_after=timedelta(hours=1),
+        day_cap_usd=None,
+    )
+    plain = {
+        "id": TurnId(UUID(int=0x70)),
+        "conversation": ConversationId(UUID(int=0xC0)),
+        "token": LeaseToken(UUID(int=0x7E)),
+        "business": business,
+        "account": AccountId(1),
+        "channel": "sim",
+        "customer": CustomerId(UUID(int=0xC1)),
+        "customer_name": "Ana",
+        "locale": "en",
+        "mode": Mode.AUTO,
+        "epoch": 0,
+        "attempt": 1,
+        "fruitless": 1,
+        "model_began_with": "mock",
+        "now": NOON + timedelta(minutes=1),
+        "messages": messages or (heard(),),
+        "handled_seq": 0,
+    }
+    return Turn(**(plain | fields))
+
+
+# Values of dispatch's core
+
+
+def snapshot(**fields: Any) -> Snapshot:
+    """A plain reply that nothing stands against."""
+    plain = {
+        "outbound": OutboundId(UUID(int=0x0B)),
+        "conversation": ConversationId(UUID(int=0xC0)),
+        "business": BusinessId(1),
+        "account": AccountId(1),
+        "channel": "sim",
+        "user_id": ANA,
+        "origin": Origin.TURN,
+        "basis_seq": 1,
+        "epoch": 0,
+        "mode_at_decision": Mode.AUTO,
+        "held": None,
+        "body": "Hello, how can I help?",
+        "buttons": None,
+        "round": 1,
+        "receipt": False,
+        "action": None,
+        "parts_sent": 0,
+        "tries": 0,
+        "may_have_left": False,
+        "not_before": None,
+        "thread": None,
+        "in_reply_to": None,
+        "now": NOON,
+        "version": 1,
+        "unguarded": 0,
+        "customer_seq": 1,
+        "in_handoff": False,
+        "handoff_epoch": 0,
+        "opted_out": False,
+        "modes": (Mode.AUTO, None, None),
+        "account_on": True,
+        "account_waits_until": None,
+        "sending": False,
+        "first_in_line": True,
+        "superseded_in_row": 0,
+        "unanswered_since": None,
+    }
+    return Snapshot(**(plain | fields))
