@@ -1,11 +1,14 @@
 """The environment, read once and checked at start: every problem in one message that names its variable."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import Misconfigured
+
+# Nought would turn a time-out of Postgres off.
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Timeouts(BaseSettings):
@@ -15,20 +18,20 @@ class Timeouts(BaseSettings):
         env_prefix="LEEWAY_TIMEOUT_", env_file=".env", extra="ignore", frozen=True
     )
 
-    lock: float = 2.0
-    statement: float = 5.0
-    confirm: float = 5.0
-    begin_send: float = 5.0
-    provider: float = 15.0
-    drain: float = 20.0
-    grace: float = 25.0
-    drain_model: float = 15.0
-    heartbeat: float = 10.0
-    lease: float = 30.0
-    unknown: float = 45.0
-    model_call: float = 45.0
-    turn: float = 60.0
-    hold: float = 600.0
+    lock: Seconds = 2.0
+    statement: Seconds = 5.0
+    confirm: Seconds = 5.0
+    begin_send: Seconds = 5.0
+    provider: Seconds = 15.0
+    drain: Seconds = 20.0
+    grace: Seconds = 25.0
+    drain_model: Seconds = 15.0
+    heartbeat: Seconds = 10.0
+    lease: Seconds = 30.0
+    unknown: Seconds = 45.0
+    model_call: Seconds = 45.0
+    turn: Seconds = 60.0
+    hold: Seconds = 600.0
 
     @model_validator(mode="after")
     def nested(self) -> Self:
@@ -44,7 +47,7 @@ class Timeouts(BaseSettings):
         )
         broken = [text for holds, text in rules if not holds]
         if broken:
-            raise ValueError("LEEWAY_TIMEOUT_…: " + "; ".join(broken))
+            raise ValueError("; ".join(broken))
         return self
 
 
@@ -80,12 +83,26 @@ class Settings(BaseSettings):
 def load_settings(**overrides: object) -> Settings:
     """The settings from the environment and ``.env``; `overrides` win. Raises Misconfigured with every problem."""
     try:
-        return Settings(**overrides)  # type: ignore[arg-type]  # pydantic checks each of them
+        settings = Settings(**overrides)  # type: ignore[arg-type]  # pydantic checks each of them
     except ValidationError as error:
-        problems = [f"{_variable(item['loc'])}: {item['msg']}" for item in error.errors()]
-        raise Misconfigured("Configuration: " + "; ".join(problems)) from error
+    problems: list[str] = []
+    if "timeouts" not in overrides:
+        try:
+            overrides["timeouts"] = Timeouts()
+        except ValidationError as error:
+            problems += _problems(error, "LEEWAY_TIMEOUT_")
+            overrides["timeouts"] = Timeouts.model_construct()  # to look at the others all the same
+        problems += _problems(error, "LEEWAY_")
+    if problems:
+        raise Misconfigured("Configuration: " + "; ".join(problems))
+    return settings
 
 
-def _variable(path: tuple[int | str, ...]) -> str:
+def _problems(error: ValidationError, prefix: str) -> list[str]:
+    """Each with the variable it is about; without the values, which may be secrets."""
+    return [f"{_variable(item['loc'], prefix)}: {item['msg']}" for item in error.errors()]
+
+
+def _variable(path: tuple[int | str, ...], prefix: str) -> str:
     name = ".".join(str(part) for part in path)
-    return name if name.isupper() or not name else f"LEEWAY_{name.upper()}"
+    return name if name.isupper() else f"{prefix}{name.upper() or '…'}"
