@@ -14,10 +14,14 @@ _COUNTRY_VARIANTS = (
 )
 
 
+_OLD_MEXICAN = re.compile(r"^\+521(\d{10})$")  # no possible number since 2019, and still what WhatsApp states
+
+
 def e164(text: str) -> str | None:
     """The number as +… digits, or None for what can't be one. A missing + is not repaired: it would be a guess."""
     if not text.startswith("+") or len(text) > 32:
         return None
+    text = _OLD_MEXICAN.sub(r"+52\1", re.sub(r"[\s().-]", "", text))
     try:
         number = phonenumbers.parse(text)
     except phonenumbers.NumberParseException:
