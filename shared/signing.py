@@ -1,7 +1,6 @@
 """Signatures by Standard Webhooks v1 (the specification at standardwebhooks.com): `id.timestamp.body`, HMAC-SHA256."""
 
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -28,7 +27,7 @@ def decode_secret(secret: str) -> bytes:
     """The key of a `whsec_…` secret. Raises ValueError for one that is none."""
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # binascii.Error, or letters beyond ASCII
         raise ValueError("a secret is whsec_ and base64") from error
     if not 24 <= len(key) <= 64:
         raise ValueError("a secret is 24 to 64 bytes")
