@@ -93,16 +93,19 @@ select row.outbound, row.next from row
 
 -- name: settle
 -- D3: what came of attempts, forward only; the next part's attempt or a free conversation; returns each conversation's next queued outbound.
--- Again with the same arguments changes nothing.
+-- A success counts however late it comes; anything else only of the attempt that is under way, or that nobody knew about: a worker that was
+-- stopped for a minute must not take back what another has sent meanwhile. Again with the same arguments changes nothing.
 -- $1 attempts uuid[] · $2 conversations uuid[] · $3 outbounds uuid[] · $4 attempt states text[] · $5 ranks int[] · $6 provider ids text[] · $7 reasons text[] · $8 part int[] · $9 next attempts uuid[] (null: last part)
 -- $10 outbound's next state text[] (null: unchanged) · $11 retry after interval[] (null: none) · $12 worker int · $13 a retry is given up after interval · $14 what it becomes then text[]
 with settled as materialized (
-  select d.*, s.guarded_seq from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::uuid[], $10::text[], $11::interval[], $14::text[])
+  select d.*, s.guarded_seq, b.state as before, o.first_try_at < now() - $13::interval and d.next_state = 'queued' as over
+  from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::uuid[], $10::text[], $11::interval[], $14::text[])
     as d (attempt, conversation, outbound, state, rank, provider_id, reason, part, next_attempt, next_state, retry_after, gives_up_as) join conversation_state s on s.conversation = d.conversation
+    join send_attempt b on b.id = d.attempt join outbound o on o.id = d.outbound
   order by s.conversation for no key update of s),
 a as (
-  update send_attempt a set state = case when a.rank < d.rank or a.rank = 0 then d.state else a.state end, rank = greatest(a.rank, d.rank), provider_id = coalesce(a.provider_id, d.provider_id),
-    reason = d.reason, settled_at = coalesce(a.settled_at, now())
+  update send_attempt a set state = case when a.rank >= d.rank and a.rank > 0 then a.state when d.over and d.gives_up_as = 'unknown' then 'unknown' else d.state end,
+    rank = greatest(a.rank, d.rank), provider_id = coalesce(a.provider_id, d.provider_id), reason = d.reason, settled_at = coalesce(a.settled_at, now())
   from settled d where a.id = d.attempt and (a.settled_at is null or a.provider_id is null)
   returning a.id, a.business, a.account, a.rank),
 row as (
@@ -111,16 +114,16 @@ row as (
   returning s.conversation),
 o as (
   update outbound o
-  set state = case when d.next_state is null then o.state
-                   when d.next_state = 'queued' and o.first_try_at < now() - $13::interval then d.gives_up_as
-                   when o.state in ('delivered', 'read') and d.next_state = 'sent' then o.state
-                   else d.next_state end,
+  set state = case when d.next_state is null or (o.state in ('delivered', 'read') and d.rank > 0) then o.state when d.over then d.gives_up_as else d.next_state end,
       reason = case when d.next_state in ('draft', 'queued', 'unknown') then coalesce(d.reason, o.reason) else o.reason end,
       parts_sent = case when d.rank > 0 then greatest(o.parts_sent, d.part) else o.parts_sent end,
       sent_at = case when d.rank > 0 then coalesce(o.sent_at, now()) else o.sent_at end,
       not_before = case when d.next_state = 'queued' then now() + d.retry_after end,
-      ring_at = case when d.next_state = 'queued' then now() + d.retry_after end
-  from settled d where o.id = d.outbound and o.state in ('sending', 'unknown', 'sent', 'delivered', 'read')),
+      ring_at = case when d.next_state = 'queued' then now() + d.retry_after when d.next_state is null then o.ring_at end
+  from settled d
+  where o.id = d.outbound and case
+    when d.rank > 0 then o.state in ('queued', 'sending', 'unknown', 'sent', 'delivered', 'read') or (o.state = 'draft' and o.reason = 'may_have_arrived')
+    else (o.state = 'sending' and exists (select from row where row.conversation = d.conversation)) or (o.state = 'unknown' and d.before = 'unknown') end),
 next_part as (
   insert into send_attempt (id, business, conversation, outbound, part, account, at_send_seq, worker)
   select d.next_attempt, a.business, d.conversation, d.outbound, d.part + 1, a.account, d.guarded_seq, $12
