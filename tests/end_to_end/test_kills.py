@@ -158,7 +158,11 @@ async def test_a_dead_agents_leases_are_void_at_once(stack: Stack, tell: Tell) -
     await stack.start("ingest", "guard", "agent", "dispatch")
     await stack.deliver(shop, "sim", "slow-one", "slow 20 please")
     await eventually(lambda: calls_under_way(stack, 1), within_s=30)
-    holder = (await stack.ask("select w.pid from leeway.conversation_state s join leeway.worker w on w.number = s.lease_worker"))[0]["pid"]
+    holder = (
+        await stack.ask(
+            "select w.pid from leeway.conversation_state s join leeway.worker w on w.number = s.lease_worker"
+        )
+    )[0]["pid"]
     other = stack.make("agent", module=ECHO)
     other.start()
     await other.ready()
@@ -175,11 +179,15 @@ async def all_judged(stack: Stack) -> bool:
 
 
 async def calls_under_way(stack: Stack, count: int) -> bool:
-    return (await stack.ask("select count(*) as n from leeway.llm_call where state = 'started'"))[0]["n"] >= count
+    return (await stack.ask("select count(*) as n from leeway.llm_call where state = 'started'"))[0][
+        "n"
+    ] >= count
 
 
 async def outbounds(stack: Stack, state: str, count: int) -> bool:
-    return (await stack.ask("select count(*) as n from leeway.outbound where state = $1", state))[0]["n"] >= count
+    return (await stack.ask("select count(*) as n from leeway.outbound where state = $1", state))[0][
+        "n"
+    ] >= count
 
 
 async def turn_is_anothers(stack: Stack, pid: int) -> bool:

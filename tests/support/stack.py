@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,21 @@ GENEROUS_S = 60.0
 
 OWED = """
 select (select count(*) from leeway.conversation_state
-        where guard_due_at is not null or due_at is not null or unguarded > 0 or lease_token is not null or sending_attempt is not null)
+        where guard_due_at is not null or due_at is not null or unguarded > 0 or lease_until > now() or sending_attempt is not null)
      + (select count(*) from leeway.outbound where state in ('queued', 'sending', 'unknown'))
      + (select count(*) from leeway.send_attempt where state in ('sending', 'unknown'))
      + (select count(*) from leeway.turn where state = 'running')
 """
+EVIDENCE = (
+    "select now()",
+    "select * from leeway.conversation_state where guard_due_at is not null or due_at is not null or unguarded > 0"
+    " or lease_until > now() or sending_attempt is not null limit 5",
+    "select * from leeway.outbound where state in ('queued', 'sending', 'unknown') limit 5",
+    "select * from leeway.send_attempt where state in ('sending', 'unknown') limit 5",
+    "select * from leeway.turn where state = 'running' limit 5",
+    "select conversation, seq, verdict, reason, body from leeway.inbound_message order by received_at desc limit 10",
+    "select * from leeway.worker",
+)
 REPLIES = """
 select d.body from leeway.sim_delivery d join leeway.channel_account a on a.id = d.account
 where a.channel = 'sim' and d.user_id = $1 order by d.delivered_at, d.key
@@ -119,7 +129,9 @@ class Receiver:
         if self.status >= 300:
             return PlainTextResponse("not taken", status_code=self.status)
         self.bodies.setdefault(key, json.loads(body)["data"])
-        return PlainTextResponse("lost", status_code=502) if self.losing_answers else Response(status_code=204)
+        return (
+            PlainTextResponse("lost", status_code=502) if self.losing_answers else Response(status_code=204)
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +157,10 @@ class Running:
     def start(self) -> None:
         assert not self.is_running, f"{self.name} runs already"
         self.process = Process(
-            [sys.executable, "-m", self.module], log=self.log, environment=self.environment, directory=REPOSITORY
+            [sys.executable, "-m", self.module],
+            log=self.log,
+            environment=self.environment,
+            directory=REPOSITORY,
         )
 
     def kill(self) -> None:
@@ -202,7 +217,9 @@ class Stack:
         self._directory = directory
         self._environment = environment
         self._client = httpx2.AsyncClient(
-            trust_env=False, timeout=30, limits=httpx2.Limits(max_connections=400, max_keepalive_connections=50)
+            trust_env=False,
+            timeout=30,
+            limits=httpx2.Limits(max_connections=400, max_keepalive_connections=50),
         )
         self._ingest_port = free_port()
 
@@ -311,12 +328,22 @@ class Stack:
         """A customer's message, delivered once; the status."""
         message = message or f"m-{new_id().hex}"
         if channel == "sim":
-            return await self.post(shop, channel, {"messages": [{"id": message, "from": sender, "text": text, **more}]})
-        data = {"message_id": message, "conversation_id": sender, "from": {"id": sender}, "text": text, **more}
+            return await self.post(
+                shop, channel, {"messages": [{"id": message, "from": sender, "text": text, **more}]}
+            )
+        data = {
+            "message_id": message,
+            "conversation_id": sender,
+            "from": {"id": sender},
+            "text": text,
+            **more,
+        }
         event = {"type": "message.received", "timestamp": SystemClock().now().isoformat(), "data": data}
         return await self.post(shop, channel, event, delivery=message)
 
-    async def deliver(self, shop: Shop, channel: str, sender: str, text: str, *, within_s: float = GENEROUS_S) -> None:
+    async def deliver(
+        self, shop: Shop, channel: str, sender: str, text: str, *, within_s: float = GENEROUS_S
+    ) -> None:
         """As a channel does: the same message again until it is taken."""
         message = f"m-{new_id().hex}"
         async with asyncio.timeout(within_s):
@@ -333,7 +360,7 @@ class Stack:
         async def holds() -> bool:
             return all([len(await self.replies(sender)) >= count for sender in senders])  # noqa: C419  awaits inside
 
-        await eventually(holds, within_s=within_s, every_s=0.1)
+        await self._until(holds, within_s=within_s)
         await self.settled(within_s=within_s)
         got = {sender: await self.replies(sender) for sender in senders}
         assert all(len(replies) == count for replies in got.values()), got
@@ -344,7 +371,20 @@ class Stack:
         async def holds() -> bool:
             return (await self.ask(OWED))[0][0] == 0
 
-        await eventually(holds, within_s=within_s, every_s=0.1)
+        await self._until(holds, within_s=within_s)
+
+    async def _until(self, holds: Callable[[], Awaitable[bool]], *, within_s: float) -> None:
+        try:
+            await eventually(holds, within_s=within_s, every_s=0.1)
+        except AssertionError as error:
+            error.add_note(await self.evidence())
+            raise
+
+    async def evidence(self) -> str:
+        """What is owed, and the last words of every process: for a failing test."""
+        rows = [f"{query}: {dict(row)}" for query in EVIDENCE for row in await self.ask(query)]
+        rows += [f"--- {one.name}: {await one.why_not() or 'ready'}\n{one.tail()}" for one in self.every()]
+        return "\n".join(rows)
 
     async def ask(self, query: str, *arguments: object) -> Sequence[Any]:
         """Rows, over a connection of the database's own user."""
