@@ -9,9 +9,9 @@ from uuid import UUID
 
 import structlog
 
-from services.agent.ports import Share, Turns
-from services.agent.core.turn import Turn
 from services.agent.answering import Answering
+from services.agent.core.turn import Turn
+from services.agent.ports import Share, Turns
 from shared.clock import Clock
 from shared.errors import Unavailable
 from shared.ids import BusinessId, ConversationId, LeaseToken
@@ -52,8 +52,11 @@ class Agent:
         self._slots = slots
         self._under_way: dict[UUID, tuple[Turn, asyncio.Task[None]]] = {}
         self._lonely: list[Turn] = []
+        self._lonely_came = asyncio.Event()
         self._claiming = asyncio.Lock()
-        self._left_over = False  # the last claim could not take all that was asked: look again when a turn ends
+        self._left_over = (
+            False  # the last claim could not take all that was asked: look again when a turn ends
+        )
         self._look_again = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._stopping = False
@@ -63,6 +66,7 @@ class Agent:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             tasks.create_task(self._look())
+            tasks.create_task(self._work_the_lonely())
             tasks.create_task(self._keep_leases())
 
     async def drain(self, *, model_s: float) -> None:
@@ -75,12 +79,12 @@ class Agent:
             for _, task in self._under_way.values():
                 task.cancel()
             await self._slots.idle()
+        for turn in self._lonely:
+            await self._let_go(turn, timedelta())
 
     async def room(self) -> int:
-        while self._lonely:
-            await self._slots.idle()
-            self._begin(self._lonely.pop())
-            await self._slots.idle()
+        async with self._claiming:  # no packet is taken into hand while a turn runs alone
+            pass
         return await self._slots.room()
 
     async def claim(self, ids: Sequence[UUID]) -> None:
@@ -96,10 +100,11 @@ class Agent:
                 self._metrics.turns_reclaimed.inc(1 if turn.attempt > 1 else 0)
                 if turn.fruitless >= LONELY_FROM:
                     self._lonely.append(turn)
+                    self._lonely_came.set()
                 else:
                     self._begin(turn)
 
-    async def count(self, ticket: UUID) -> int:  # noqa: ARG002  a turn's attempts are counted by its claim
+    async def count(self, ticket: UUID) -> int:
         return 1
 
     async def give_up(self, ticket: UUID) -> None:
@@ -176,6 +181,19 @@ class Agent:
             except Exception:
                 log.exception("look for due turns failed")
 
+    async def _work_the_lonely(self) -> None:
+        """One after another, with no other turn beside them: nothing is claimed meanwhile."""
+        while True:
+            await self._lonely_came.wait()
+            self._lonely_came.clear()
+            async with self._claiming:
+                while self._lonely and not self._stopping:
+                    await self._slots.idle()
+                    if self._stopping:
+                        break
+                    self._begin(self._lonely.pop(0))
+                    await self._slots.idle()
+
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(self._timeouts.heartbeat)
@@ -189,7 +207,9 @@ class Agent:
                 continue
             lost = {turn.token for turn in held} - ours
             if lost:
-                await asyncio.sleep(LOST_GRACE_S)  # a turn that was just being committed is no longer under way then
+                await asyncio.sleep(
+                    LOST_GRACE_S
+                )  # a turn that was just being committed is no longer under way then
                 self._stop_lost(lost)
 
     def _stop_lost(self, lost: set[LeaseToken]) -> None:
