@@ -9,10 +9,11 @@ from typing import Final
 
 import typer
 import uvloop
+from rich.text import Text
 
 from leeway.one_process import DEMO, one_process, running
 from leeway.screenplay import Screenplay
-from leeway.terminal import console, lasting, program, width
+from leeway.terminal import console, lasting, paragraph, program
 from shared.settings import Settings, load_settings
 from shared.telemetry.logs import configure_logs
 
@@ -37,17 +38,19 @@ def play() -> None:
 
 async def _play(settings: Settings, directory: Path) -> bool:
     began = time.monotonic()
-    console.print(
-        "[bold]Leeway[/] answers a dental clinic's customers. Its four services, "
-        "ingest → guard → agent → dispatch, run in this one process "
-        "on a real PostgreSQL in a temporary directory.",
-        width=width(),
+    paragraph(
+        Text("Leeway", style="bold").append(
+            " answers a dental clinic's customers. Its four services, ingest → guard → agent → dispatch, run in "
+            "this one process on a real PostgreSQL in a temporary directory.",
+            style="not bold",
+        )
     )
-    console.print(
-        "The language model is a rule-based stand-in: nothing costs money or leaves this machine. "
-        f"The pause that gathers a customer's fragments into one turn is {WINDOW_MS} ms here, usually 2 s.",
-        style="dim",
-        width=width(),
+    paragraph(
+        Text(
+            "The language model is a rule-based stand-in: nothing costs money or leaves this machine. "
+            f"The pause that gathers a customer's fragments into one turn is {WINDOW_MS} ms here, usually 2 s.",
+            style="dim",
+        )
     )
     demo = replace(DEMO, window_ms=WINDOW_MS)
     starting = console.status("Starting PostgreSQL and the services…")
@@ -63,5 +66,6 @@ async def _play(settings: Settings, directory: Path) -> bool:
         starting.stop()
     console.print(f"{lasting(time.monotonic() - began)}; nothing was kept.", style="dim")
     console.print()
-    console.print(f"Next: {program()} up, to keep it running and write to it yourself.", markup=False)
+    console.print("Keep it running, and write to it yourself:")
+    console.print(f"  {program()} up", markup=False, soft_wrap=True)
     return held

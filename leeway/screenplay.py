@@ -13,7 +13,7 @@ from rich.text import Text
 from leeway.evidence import Appointment, Counts, Evidence, Handled, Metered
 from leeway.one_process import DEMO, OneProcess
 from leeway.telephone import Telephone
-from leeway.terminal import console, plain, width
+from leeway.terminal import console, paragraph, plain
 from shared.autonomy import Mode
 
 INDENT: Final = 14
@@ -292,10 +292,7 @@ def _agent(handled: Handled) -> str:
 
 def _row(name: str, text: Text, style: str = "") -> None:
     """One entry of the chat, wrapped under itself, without trailing blanks in a file."""
-    for at, line in enumerate(text.wrap(console, width() - INDENT)):
-        line.rstrip()
-        head = Text(f"    {name if at == 0 else '':<{INDENT - 4}}", style=style)
-        console.print(head.append_text(line) if line.plain else head, no_wrap=True)
+    paragraph(text, first=Text(f"    {name:<{INDENT - 4}}", style=style), indent=INDENT)
 
 
 def _table(metered: list[Metered]) -> Table:

@@ -32,6 +32,17 @@ def lasting(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
+def paragraph(text: Text, *, first: Text | None = None, indent: int = 0) -> None:
+    """Print a text wrapped under itself, after `first`, without trailing blanks in a file."""
+    head = first or Text(" " * indent)
+    for line in text.wrap(console, width() - indent):
+        line.rstrip()
+        printed = head.append_text(line)
+        printed.rstrip()
+        console.print(printed, no_wrap=True)
+        head = Text(" " * indent)
+
+
 def width() -> int:
     return min(console.width, WIDTH_MAX)
 
