@@ -46,7 +46,7 @@ def read_turn(row: Row, *, model: str) -> Turn:
         messages=tuple(_heard(message) for message in row["messages"]),
         handled_seq=row["handled_seq"],
         replies=tuple(_reply(reply) for reply in reversed(row["replies"] or ())),
-        pending=_pending(row["action"], row["prompt"]) if row["action"] and row["prompt"] else None,
+        pending=_pending(row["action"], row["prompt"]),
         open_call=row["call_open"],
         stored_answers=_answers(row["iterations"] or ()) if same_model else (),
         stored_calls=tuple(
@@ -91,7 +91,10 @@ def _reply(reply: Sequence[Any]) -> Reply:
     return Reply(state=reply[2], text=reply[3], basis_seq=reply[4], created_at=reply[5])
 
 
-def _pending(action: Sequence[Any], prompt: Sequence[Any]) -> Pending:
+def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pending | None:
+    """The action that waits for the customer. One whose prompt has ended waits for nobody."""
+    if action is None or prompt is None or prompt[0] not in PROMPT_STATES:
+        return None
     state, text, _, at_send_seq, started_at, _ = prompt
     return Pending(
         id=action[0],

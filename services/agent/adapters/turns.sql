@@ -17,6 +17,7 @@ locked as materialized (
     left join lateral (select t.id, t.attempts, t.fruitless, t.model from turn t where t.conversation = q.conversation and t.cause = m.id) e on true
   where coalesce(s.due_at, 'infinity') <= now() and s.unguarded = 0 and s.state = 'bot' and s.opted_out_at is null
     and (s.lease_token is null or s.lease_until < now()) and q.nth <= $11
+    and m.seq > s.handled_seq  -- again: a row that was waited for is tested as it is now, but with the message that was found before
   order by s.conversation for no key update of s),
 row as (
   update conversation_state s set lease_token = q.token, lease_worker = $5, lease_until = now() + $6::interval, window_opened_at = null, version = s.version + 1
