@@ -189,8 +189,6 @@ class Agent:
             async with self._claiming:
                 while self._lonely and not self._stopping:
                     await self._slots.idle()
-                    if self._stopping:
-                        break
                     self._begin(self._lonely.pop(0))
                     await self._slots.idle()
 
