@@ -186,7 +186,7 @@ def _roles(roles: list[tuple[str, bool, bool]]) -> list[Finding]:
             Finding(health=Health.FIX, what="roles", said=f"{', '.join(absent)} missing; run: leeway migrate")
         ]
     if barred:
-        said = f"LEEWAY_DATABASE_URL's user may not become {', '.join(barred)}; grant it to the user"
+        said = f"LEEWAY_DATABASE_URL's user must become a member of {', '.join(barred)}"
         return [Finding(health=Health.FIX, what="roles", said=said)]
     return [Finding(health=Health.OK, what="roles", said=" and ".join(name for name, *_ in roles))]
 
