@@ -75,6 +75,9 @@ class Settings(BaseSettings):
 
     llm: str = Field(default="mock", validation_alias="LLM")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_compatible_api_key: SecretStr | None = Field(
+        default=None, validation_alias="OPENAI_COMPATIBLE_API_KEY"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     timeouts: Timeouts = Field(default_factory=Timeouts)
@@ -82,9 +85,6 @@ class Settings(BaseSettings):
 
 def load_settings(**overrides: object) -> Settings:
     """The settings from the environment and ``.env``; `overrides` win. Raises Misconfigured with every problem."""
-    try:
-        settings = Settings(**overrides)  # type: ignore[arg-type]  # pydantic checks each of them
-    except ValidationError as error:
     problems: list[str] = []
     if "timeouts" not in overrides:
         try:
@@ -92,6 +92,9 @@ def load_settings(**overrides: object) -> Settings:
         except ValidationError as error:
             problems += _problems(error, "LEEWAY_TIMEOUT_")
             overrides["timeouts"] = Timeouts.model_construct()  # to look at the others all the same
+    try:
+        settings = Settings(**overrides)  # type: ignore[arg-type]  # pydantic checks each of them
+    except ValidationError as error:
         problems += _problems(error, "LEEWAY_")
     if problems:
         raise Misconfigured("Configuration: " + "; ".join(problems))

@@ -37,6 +37,7 @@ from services.agent.engines.outcome import (
 from services.agent.engines.tool_loop import Question, ToolLoop, new_action
 from services.agent.execution import Ended, Executor
 from services.agent.ports import CallRecord, Commit, Committed, NewAction, ToolRecord, Turns, TurnState
+from shared.autonomy import Mode
 from shared.broker.port import Broker
 from shared.clock import Clock
 from shared.ids import BusinessId, OutboundId, new_id
@@ -132,6 +133,9 @@ class Answering:
         )
 
     async def _understand(self, turn: Turn, *, clears: bool) -> None:
+        if turn.mode is Mode.OFF:
+            await self._finish(turn, outcome="autonomy_off")
+            return
         pack = self._packs.get(turn.business.pack)
         if pack is None:
             log.error(
@@ -158,8 +162,7 @@ class Answering:
             case Overtaken():
                 await self._finish(turn, outcome="overtaken", state=TurnState.SUPERSEDED)
             case Stopped():
-                log.info("turn stopped: no longer ours, or no longer allowed", turn=str(turn.id))
-                await self._turns.release(turn, WAIT)
+                await self._finish(turn, outcome="stopped")
 
     async def _reply(self, turn: Turn, said: Said, *, clears: bool) -> None:
         commit = self._made(
@@ -199,7 +202,7 @@ class Answering:
         result = await self._executor.execute(turn, pending, confirmed, pack, self._context(turn))
         self._metrics.confirmations.labels(result.ended.value).inc()
         if result.ended is Ended.STOPPED:
-            await self._turns.release(turn, WAIT)
+            await self._finish(turn, outcome="stopped")
         elif result.committed is not None:
             self._committed(turn, result.ended.value, result.committed, result.outbound)
 
@@ -269,6 +272,7 @@ class Answering:
                 outcome=notice,
                 outbound=OutboundId(new_id()),
                 text=_notice(turn, notice),
+                held="late" if turn.is_late else None,
                 ends=pending.id if pending else None,
                 ends_as=ends_as,
                 ends_because=because,

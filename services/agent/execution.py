@@ -168,6 +168,7 @@ class Executor:
                 text=prompt(text, locale) if asks else text,
                 buttons=buttons_json(asks.id, locale) if asks else None,
                 receipt=ended is Ended.EXECUTED,
+                held="late" if turn.is_late else None,
                 ends=stored.id,
                 ends_as=ends_as,
                 ends_because=because,

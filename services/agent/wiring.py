@@ -73,7 +73,7 @@ async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Serv
         await undertaker.bury(await turns.leaseholders(), turns.void_leases)
 
     async def drain() -> None:
-        loop.stop()
+        await loop.stop()
         await agent.drain(model_s=timeouts.drain_model)
 
     async def close() -> None:

@@ -73,7 +73,7 @@ async def wire(parts: Parts) -> Service:
         await outbox.open_decisions()
 
     async def drain() -> None:
-        loop.stop()
+        await loop.stop()
         await dispatch.idle()
 
     async def close() -> None:

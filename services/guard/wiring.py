@@ -27,7 +27,7 @@ async def wire(parts: Parts) -> Service:
     )
 
     async def drain() -> None:
-        loop.stop()
+        await loop.stop()
 
     return Service(
         name=Stage.GUARD.value,

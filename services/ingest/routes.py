@@ -8,11 +8,11 @@ import structlog
 
 from services.ingest.core import generic, sim
 from services.ingest.core.events import Malformed, Parsed
-from shared.signing import Signature, check
 from services.ingest.handler import Ingest
 from services.ingest.ports import Account, Inbox, Request
 from shared.clock import Clock
 from shared.errors import Misconfigured, Unavailable
+from shared.signing import Signature, check
 from shared.telemetry.metrics import Metrics
 
 BODY_BYTES_MAX = 256 * 1024

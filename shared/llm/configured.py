@@ -63,7 +63,12 @@ async def configured_model(settings: Settings, packs: Mapping[str, Pack]) -> Mod
         key = _usable_key(settings.openai_api_key, variable="OPENAI_API_KEY", choice=choice)
         model = ChatModel.openai(choice.model, api_key=key, slots=settings.slots)
     else:
-        model = ChatModel.compatible(choice.model, base_url=choice.base_url, slots=settings.slots)
+        model = ChatModel.compatible(
+            choice.model,
+            base_url=choice.base_url,
+            slots=settings.slots,
+            api_key=settings.openai_compatible_api_key,
+        )
     await model.warm_up()
     return model
 

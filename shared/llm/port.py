@@ -126,7 +126,7 @@ class FailureKind(StrEnum):
     GONE = "gone"  # 404: the model or the address
 
 
-class ModelFailure(Exception):  # noqa: N818  it is expected, and data; the programme made no error
+class ModelFailure(Exception):
     """One attempt failed. `usage` is what was billed all the same, where the provider said so."""
 
     def __init__(

@@ -92,22 +92,16 @@ class Metrics:
         self.outbounds = Counter(
             "leeway_outbounds_total", "What became of replies at dispatch.", ["business", "state", "reason"], registry=registry
         )  # fmt: skip
-        self.reply_seconds = Histogram(
-            "leeway_reply_seconds",
-            "From the queueing of a reply to its acceptance.",
-            buckets=SECONDS,
+        self.batch_size = Histogram(
+            "leeway_batch_size",
+            "Items worked by one statement.",
+            ["stage"],
+            buckets=(1, 2, 4, 8, 16, 32, 64, 100, 200),
             registry=registry,
         )
-        self.batch_size = Histogram(
-            "leeway_batch_size", "Items worked by one statement.", ["stage"], buckets=(1, 2, 4, 8, 16, 32, 64, 100, 200), registry=registry
-        )  # fmt: skip
         self.given_up = Counter(
             "leeway_dead_letters_total", "Work that ended among the dead.", ["stage"], registry=registry
         )
-        self.owed_seconds = Gauge(
-            "leeway_owed_seconds", "Age of the oldest step owed, by stage.", ["stage"], registry=registry
-        )
-        self.ready = Gauge("leeway_ready", "1 while the service can work.", ["service"], registry=registry)
 
     def business(self, slug: str) -> str:
         """The slug as a label: bounded, so that a thousand tenants do not make a million series."""

@@ -70,7 +70,7 @@ class Batcher(Generic[Item, Result]):
         except Unavailable as error:
             for _, future in batch:
                 _fail(future, error)
-        except Exception as error:  # noqa: BLE001  whoever submitted the item decides what it means
+        except Exception as error:
             if len(batch) == 1:
                 _fail(batch[0][1], error)
             else:

@@ -75,12 +75,15 @@ class StageLoop:
         self._holding = False
         self._waiting: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._ended = asyncio.Event()
 
-    def stop(self) -> None:
-        """Take no more: what was taken is claimed and acknowledged first, then `run` ends."""
+    async def stop(self) -> None:
+        """Take no more; wait until what was taken is claimed and acknowledged and `run` has ended."""
         self._stopping.set()
         if self._waiting is not None:
             self._waiting.cancel()
+        if self._consumer is not None:
+            await self._ended.wait()
 
     @property
     def healthy(self) -> bool:
@@ -99,6 +102,7 @@ class StageLoop:
                         await consumer.let_go()
             finally:
                 self._consumer = None
+                self._ended.set()
 
     async def _take(self, consumer: Consumer) -> Sequence[Delivery] | None:
         """The next deliveries, as many as there is room for; None once stopped."""

@@ -204,7 +204,8 @@ with locked as materialized (
   select d.* from unnest($1::uuid[], $2::uuid[], $3::interval[], $4::uuid[]) as d (conversation, token, delay, turn) join conversation_state s on s.conversation = d.conversation
   where s.lease_token = d.token order by s.conversation for no key update of s),
 row as (
-  update conversation_state s set lease_token = null, lease_worker = null, lease_until = null, due_at = now() + d.delay, version = s.version + 1
+  update conversation_state s
+  set lease_token = null, lease_worker = null, lease_until = null, due_at = case when s.customer_seq > s.handled_seq then now() + d.delay end, version = s.version + 1
   from locked d where s.conversation = d.conversation returning d.turn),
 t as (
   update turn t set fruitless = greatest(t.fruitless - 1, 0) from row where t.id = row.turn)
@@ -213,7 +214,8 @@ select turn from row
 -- name: give_back
 -- A turn that raised: the lease goes back, due after a pause; the attempt counts.
 -- $1 conversation uuid · $2 token uuid · $3 delay interval
-update conversation_state set lease_token = null, lease_worker = null, lease_until = null, due_at = now() + $3::interval, version = version + 1
+update conversation_state
+set lease_token = null, lease_worker = null, lease_until = null, due_at = case when customer_seq > handled_seq then now() + $3::interval end, version = version + 1
 where conversation = $1 and lease_token = $2 returning conversation
 
 -- name: heartbeat
@@ -233,7 +235,8 @@ select distinct lease_worker from conversation_state where due_at is not null an
 -- $1 worker int
 with locked as materialized (
   select conversation from conversation_state where due_at is not null and lease_worker = $1 order by conversation for no key update)
-update conversation_state s set lease_token = null, lease_worker = null, lease_until = null, due_at = now(), version = s.version + 1
+update conversation_state s
+set lease_token = null, lease_worker = null, lease_until = null, due_at = case when s.customer_seq > s.handled_seq then now() end, version = s.version + 1
 from locked l where s.conversation = l.conversation and s.lease_worker = $1
 returning s.conversation
 

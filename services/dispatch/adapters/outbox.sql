@@ -101,7 +101,7 @@ with settled as materialized (
   select d.*, s.guarded_seq, b.state as before, o.first_try_at < now() - $13::interval and d.next_state = 'queued' as over
   from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::uuid[], $10::text[], $11::interval[], $14::text[])
     as d (attempt, conversation, outbound, state, rank, provider_id, reason, part, next_attempt, next_state, retry_after, gives_up_as) join conversation_state s on s.conversation = d.conversation
-    join send_attempt b on b.id = d.attempt join outbound o on o.id = d.outbound
+    join send_attempt b on b.id = d.attempt and b.business = s.business join outbound o on o.id = d.outbound and o.business = s.business
   order by s.conversation for no key update of s),
 a as (
   update send_attempt a set state = case when a.rank >= d.rank and a.rank > 0 then a.state when d.over and d.gives_up_as = 'unknown' then 'unknown' else d.state end,

@@ -6,7 +6,6 @@ from pathlib import Path
 from uuid import UUID
 
 from services.ingest.core.events import Inbound, Status
-from shared.signing import decode_secret
 from services.ingest.ports import Account, Request
 from shared.clock import Clock
 from shared.database import Database, load_queries
@@ -14,6 +13,7 @@ from shared.errors import ConstraintRefused, Unavailable
 from shared.ids import AccountId, BusinessId, ConversationId, new_id
 from shared.phones import phone_key
 from shared.secrets import Vault
+from shared.signing import decode_secret
 
 QUERIES = load_queries(Path(__file__).with_name("inbox.sql"))
 ACCOUNT_CACHED_S = 10.0

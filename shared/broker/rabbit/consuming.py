@@ -7,18 +7,16 @@ from contextlib import suppress
 import structlog
 from aio_pika.exceptions import ChannelNotFoundEntity
 
-from shared.broker.rabbit.asking import Asking, QueueMissing
 from shared.broker.rabbit.backoff import LONGEST_S, Chance, pause_s
 from shared.broker.rabbit.dead import reason_headers
 from shared.broker.rabbit.link import Link
 from shared.broker.rabbit.publishing import Publisher
 from shared.broker.rabbit.subscription import RabbitDelivery, Subscription, Unreadable
 from shared.broker.rabbit.trouble import translated
-from shared.errors import LeewayError, NotPublished, Unavailable
+from shared.errors import LeewayError, NotPublished
 from shared.tickets import Stage
 from shared.topology import DEAD_QUEUE, WORK_QUEUE
 
-ZEROS = 2  # the leader of a quorum queue that is too busy to count answers 0 of everything
 _log = structlog.get_logger(__name__)
 
 
@@ -41,7 +39,6 @@ class RabbitConsumer:
         self._dead = DEAD_QUEUE[stage]
         self._link = link
         self._publisher = publisher
-        self._asking = Asking(link, timeout_s=timeout_s)
         self._prefetch = prefetch
         self._watch_s = watch_s
         self._timeout_s = timeout_s
@@ -131,6 +128,7 @@ class RabbitConsumer:
                 await self._link.declare()
             raise
         self._subscription = subscription
+        self._arrived.set()  # for what came before this line, when a waiting take could not see it yet
 
     async def _unsubscribe(self) -> None:
         subscription, self._subscription = self._subscription, None
@@ -147,8 +145,6 @@ class RabbitConsumer:
                 return
             if self._subscription.was_idle():
                 await self._renew()
-            elif not await self._known():
-                return
 
     async def _renew(self) -> None:
         """Put a new subscription in the place of one that may be dead: nothing but silence would tell.
@@ -160,20 +156,6 @@ class RabbitConsumer:
         await self._subscribe()
         if old is not None:
             await old.close()
-
-    async def _known(self) -> bool:
-        """Whether the queue has a consumer, be it another's: when ours alone is lost, the broker says so."""
-        for _ in range(ZEROS):
-            try:
-                count = await self._asking.count(self._queue)
-            except QueueMissing:
-                await self._link.declare()
-                return False
-            except Unavailable:
-                return True  # no answer proves nothing; a lost link ends the subscription by itself
-            if count.consumers:
-                return True
-        return False
 
     async def _bury(self) -> None:
         while True:

@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import structlog
-from aio_pika import connect
+from aio_pika import Connection
 from aio_pika.abc import AbstractConnection
 from yarl import URL
 
 from shared.broker.rabbit.backoff import LONGEST_S, Chance, pause_s
 from shared.broker.rabbit.declaring import declare
-from shared.broker.rabbit.trouble import DRIVER_ERRORS, translated
-from shared.errors import LeewayError, Unavailable
+from shared.broker.rabbit.trouble import translated
+from shared.errors import LeewayError, Misconfigured, Unavailable
 
 HEARTBEAT_S = 10  # a link that was cut without a word is noticed after 33 s; aiormq's 60 would make it 183
 CLOSING_TURNS = 3  # of the event loop, in which the driver's own tasks end once the connection is closed
@@ -29,8 +29,7 @@ class Link:
     """A connection that comes back, with exchange, queues and bindings declared whenever it does."""
 
     def __init__(self, url: str, *, name: str, timeout_s: float, chance: Chance) -> None:
-        parsed = URL(url)
-        self._url = parsed.with_query({"heartbeat": str(HEARTBEAT_S), **parsed.query})
+        self._url = _parsed(url)
         self._name = name
         self._timeout_s = timeout_s
         self._chance = chance
@@ -74,7 +73,7 @@ class Link:
     @asynccontextmanager
     async def bare(self) -> AsyncIterator[AbstractConnection]:
         """A connection for one task, on which nothing was declared. Raises Unavailable, Misconfigured."""
-        with translated("rebuilding queues"):
+        with translated("looking after its queues"):
             async with asyncio.timeout(self._timeout_s), await self._bare() as connection:
                 yield connection
 
@@ -121,14 +120,32 @@ class Link:
             self._up.set()
 
     async def _bare(self) -> AbstractConnection:
-        return await connect(self._url, client_properties={"connection_name": f"leeway {self._name}"})
+        connection = Connection(self._url, client_properties={"connection_name": f"leeway {self._name}"})
+        try:
+            await connection.connect()
+        except BaseException:
+            await connection.close()  # or it would do so itself, in a task of its own, when it is collected
+            raise
+        return connection
 
     async def _drop(self) -> None:
         self._up.clear()
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(*DRIVER_ERRORS):
+            with suppress(Unavailable), translated("closing a connection"):
                 async with asyncio.timeout(self._timeout_s):
                     await connection.close()
             for _ in range(CLOSING_TURNS):
                 await asyncio.sleep(0)
+
+
+def _parsed(text: str) -> URL:
+    """The URL, with our heartbeat unless it says another. Raises Misconfigured, which does not repeat it."""
+    try:
+        url = URL(text)
+        usable = url.scheme in {"amqp", "amqps"} and bool(url.host)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Misconfigured("LEEWAY_AMQP_URL is no URL of the form amqp://user:password@host:port/vhost")
+    return url.with_query({"heartbeat": str(HEARTBEAT_S), **url.query})

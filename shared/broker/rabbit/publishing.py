@@ -12,7 +12,7 @@ from aiormq import spec
 from pamqp.common import FieldTable
 
 from shared.broker.rabbit.link import Link
-from shared.broker.rabbit.trouble import DRIVER_ERRORS, in_words, really_cancelled, translated
+from shared.broker.rabbit.trouble import RAISED, in_words, is_trouble, translated
 from shared.errors import LeewayError, NotPublished
 from shared.topology import EXCHANGE
 
@@ -98,15 +98,13 @@ class Publisher:
             await channel.basic_publish(
                 body, exchange=EXCHANGE, routing_key=queue, properties=properties, mandatory=True, wait=False
             )
-        except asyncio.CancelledError as error:
-            if really_cancelled():
+        except RAISED as error:
+            if not is_trouble(error):
                 raise
-            raise NotPublished(f"the connection was lost before {queue} confirmed") from error
-        except (PublishError, ChannelNotFoundEntity) as error:
-            self._missing_since = self._missing_since or _now()
-            raise NotPublished(f"{queue} is not there or not bound; it will be declared again") from error
-        except DRIVER_ERRORS as error:
-            raise NotPublished(f"{queue} did not take it: {in_words(error)}") from error
+            if isinstance(error, PublishError | ChannelNotFoundEntity):
+                self._missing_since = self._missing_since or _now()
+                raise NotPublished(f"{queue} is not there or not bound; it will be declared again") from error
+            raise NotPublished(f"{queue} did not confirm: {in_words(error)}") from error
 
 
 def _now() -> float:

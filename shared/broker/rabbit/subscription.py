@@ -11,7 +11,7 @@ import aiormq
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.abc import DeliveredMessage
 
-from shared.broker.rabbit.trouble import DRIVER_ERRORS, really_cancelled, translated
+from shared.broker.rabbit.trouble import RAISED, is_trouble, translated
 from shared.errors import Unavailable
 from shared.tickets import Packet, Stage, decode
 from shared.topology import WORK_QUEUE
@@ -91,10 +91,9 @@ class Subscription:
         try:
             async with asyncio.timeout(self._timeout_s):  # a dying connection takes ten frames, then none
                 await self._driver.basic_ack(tag, wait=False)
-        except asyncio.CancelledError:
-            if really_cancelled():
+        except RAISED as error:
+            if not is_trouble(error):
                 raise
-        except DRIVER_ERRORS:
             self._on_end()
 
     async def close(self) -> None:
