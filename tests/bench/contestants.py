@@ -1,6 +1,6 @@
 """Who takes part: what a contestant must be able to do, and the list of them with the size of their runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +25,16 @@ class Contestant(Protocol):
 
     async def teardown(self) -> None:
         """Ends every process it started and deletes what it made; safe after a setup that failed halfway."""
+
+
+class Trial(Protocol):
+    """Something measured of Leeway alone. Used once: run, teardown."""
+
+    async def run(self, servers: Servers, *, seconds: float) -> Mapping[str, float]:
+        """Figures by the names of ratios.py; `seconds` is how long a paced part lasts."""
+
+    async def teardown(self) -> None:
+        """Ends every process it started and deletes what it made; safe after a run that failed halfway."""
 
 
 class WebContestant(Protocol):
@@ -62,7 +72,14 @@ class WebEntry:
     make: Callable[[], WebContestant]
 
 
-Entry = ChainEntry | WebEntry
+@dataclass(frozen=True)
+class TrialEntry:
+    """Measured once a run, after all rounds."""
+
+    make: Callable[[], Trial]
+
+
+Entry = ChainEntry | WebEntry | TrialEntry
 
 
 def _floor() -> Contestant:
@@ -111,6 +128,24 @@ def _leeway() -> Contestant:
     return LeewayContestant()
 
 
+def _web_leeway() -> WebContestant:
+    from tests.bench.leeway import LeewayWebhook
+
+    return LeewayWebhook()
+
+
+def _slow_model() -> Trial:
+    from tests.bench.trials import SlowModel
+
+    return SlowModel()
+
+
+def _two_agents() -> Trial:
+    from tests.bench.trials import TwoAgents
+
+    return TwoAgents()
+
+
 ENTRIES: dict[str, Entry] = {
     ratios.FLOOR: ChainEntry(_floor, probe=5_000),
     ratios.LEEWAY: ChainEntry(_leeway, probe=1_000),
@@ -118,6 +153,9 @@ ENTRIES: dict[str, Entry] = {
     ratios.PEERS[1]: ChainEntry(_celery, probe=150, rates=(20,)),
     ratios.PEERS[2]: ChainEntry(_dramatiq, probe=150, rates=(20,)),
     ratios.WEB_BARE: WebEntry(_web_bare),
+    ratios.WEB_LEEWAY: WebEntry(_web_leeway),
     ratios.WEB_USUAL: WebEntry(_web_usual),
+    "slow model": TrialEntry(_slow_model),
+    "two agents": TrialEntry(_two_agents),
 }
 """In the order in which a round runs them. Peers are not paced at 200/s: some can't do it everywhere."""

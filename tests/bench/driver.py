@@ -38,8 +38,8 @@ class Drive:
     seconds: float
     statuses: Mapping[int, int]
     pace: Pace
-    sent_ns: tuple[int, ...] = field(repr=False)
-    """When the n-th request went out, on the monotonic clock."""
+    due_ns: tuple[int, ...] = field(repr=False)
+    """When the n-th request was planned to go out (without a rate: went out), on the monotonic clock."""
 
     @property
     def accepted(self) -> int:
@@ -116,7 +116,7 @@ class _Run:
         self.until = float("inf")
         self.statuses: Counter[int] = Counter()
         self.latencies_ms: list[float] = []
-        self.sent_ns: list[int] = []
+        self.due_ns: list[int] = []
         self.ended = 0.0
         self.idle = asyncio.Event()
 
@@ -153,8 +153,8 @@ class _Connection(asyncio.Protocol):
         run.next += 1
         run.under_way += 1
         self._busy = True
-        run.sent_ns.append(time.monotonic_ns())
         self._since = planned if planned is not None else time.monotonic()
+        run.due_ns.append(int(self._since * 1e9))
         self._transport.write(raw)
 
     def data_received(self, data: bytes) -> None:
@@ -220,8 +220,8 @@ async def _drive(order: _Order) -> Drive:
     label = f"{order.rate:g}/s" if order.rate else f"{order.connections} busy connections"
     if not run.latencies_ms:
         raise DriveError(f"no request was accepted: {dict(run.statuses)}")
-    pace = pace_of(label, len(run.sent_ns) / took, run.latencies_ms)
-    return Drive(took, dict(run.statuses), pace, tuple(run.sent_ns))
+    pace = pace_of(label, len(run.due_ns) / took, run.latencies_ms)
+    return Drive(took, dict(run.statuses), pace, tuple(run.due_ns))
 
 
 def _again(run: _Run) -> Callable[[_Connection], None]:

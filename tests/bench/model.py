@@ -2,9 +2,8 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,12 @@ class Report:
     """One interleaved run. A contestant that failed has no result and one sentence in `failures`."""
 
     results: tuple[Result, ...]
+    figures: Mapping[str, float]
+    """What the trials measured, by the names of ratios.py."""
     failures: tuple[tuple[str, str], ...]
     seconds: float
+    servers: str
+    """Which broker and Postgres, and how durable."""
 
     def rounds(self) -> list[dict[str, Sample]]:
         """The samples of each round by contestant."""
@@ -139,24 +142,6 @@ def median_of(samples: Sequence[Sample]) -> Sample:
         cpu_us_database=_median(samples, lambda sample: sample.cpu_us_database),
         paces=tuple(_median_pace([sample.pace(label) for sample in samples]) for label in shared),
     )
-
-
-def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain values: medians, spread, and every repeat."""
-    return {
-        "seconds": round(report.seconds, 1),
-        "results": [
-            {
-                "name": result.name,
-                "unit": result.unit,
-                "spread": result.spread,
-                "median": asdict(result.median),
-                "repeats": [asdict(sample) for sample in result.repeats],
-            }
-            for result in report.results
-        ],
-        "failures": [{"name": name, "error": error} for name, error in report.failures],
-    }
 
 
 def _median(samples: Sequence[Sample], field: Callable[[Sample], float]) -> float:

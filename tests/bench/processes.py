@@ -29,13 +29,15 @@ class Crew:
 
     folder: Path
     _members: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _logs: dict[int, Path] = field(default_factory=dict)
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Starts one worker, which is told to stop should this process die first.
 
         To be called from the main thread: the death signal belongs to the thread that started the child.
         """
-        with self._log(len(self._members)).open("wb") as log:
+        path = self.folder / f"worker-{len(self._logs)}.log"
+        with path.open("wb") as log:
             member = subprocess.Popen(
                 list(command),
                 env=dict(environment),
@@ -46,6 +48,7 @@ class Crew:
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - one prctl
             )
         self._members.append(member)
+        self._logs[member.pid] = path
 
     @property
     def pids(self) -> list[int]:
@@ -54,10 +57,18 @@ class Crew:
 
     def check(self) -> None:
         """Raises `WorkerDiedError` when a worker is gone."""
-        for number, member in enumerate(self._members):
+        for member in self._members:
             if member.poll() is not None:
-                tail = self._log(number).read_text(errors="replace")[-2_000:]
-                raise WorkerDiedError(f"worker {number} ended with {member.returncode}:\n{tail}")
+                log = self._logs[member.pid]
+                tail = log.read_text(errors="replace")[-2_000:]
+                raise WorkerDiedError(f"{log.stem} ended with {member.returncode}:\n{tail}")
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL to one worker; returns when it is gone. It is no longer one of the crew then."""
+        member = next(member for member in self._members if member.pid == pid)
+        self._members.remove(member)
+        member.kill()
+        member.wait(timeout=STOP_SECONDS)
 
     def stop(self) -> None:
         """Asks every process of the trees to end, and kills those that are still there two seconds later."""
@@ -69,9 +80,6 @@ class Crew:
         for member in self._members:
             member.wait(timeout=STOP_SECONDS)
         self._members.clear()
-
-    def _log(self, number: int) -> Path:
-        return self.folder / f"worker-{number}.log"
 
 
 class CpuMeter:

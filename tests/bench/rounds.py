@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tests.bench.contestants import ChainEntry, Entry, WebEntry
+from tests.bench.contestants import ChainEntry, Entry, TrialEntry, WebEntry
 from tests.bench.model import Report, Result, Sample, sample_of
 from tests.bench.servers import Servers
 
@@ -35,31 +35,58 @@ FULL = Lengths(throughput_s=15.0, paced_s=20.0, third_s=10.0, web_s=10.0)
 async def run(
     entries: Mapping[str, Entry], servers: Servers, *, repeats: int, lengths: Lengths, tell: Tell
 ) -> Report:
-    """Runs every entry `repeats` times, interleaved. One that fails is left out from then on and reported."""
+    """Runs contestants `repeats` times, interleaved, then each trial once. What fails is left out and reported."""
     began = time.monotonic()
-    samples: dict[str, list[Sample]] = {name: [] for name in entries}
+    trials = {name: entry for name, entry in entries.items() if isinstance(entry, TrialEntry)}
+    rivals = {name: entry for name, entry in entries.items() if not isinstance(entry, TrialEntry)}
+    samples: dict[str, list[Sample]] = {name: [] for name in rivals}
+    figures: dict[str, float] = {}
     failures: dict[str, str] = {}
+
+    def failed(name: str, error: Exception) -> None:
+        failures[name] = f"{type(error).__name__}: {error}"
+        tell(f"{name} failed: {failures[name]}")
+
     for repeat in range(1, repeats + 1):
-        for name, entry in entries.items():
+        for name, entry in rivals.items():
             if name in failures:
                 continue
             tell(f"round {repeat} of {repeats}, {time.monotonic() - began:3.0f} s: {name}")
             try:
                 samples[name].append(await _one(entry, servers, lengths))
             except Exception as error:
-                failures[name] = f"{type(error).__name__}: {error}"
-                tell(f"{name} failed: {failures[name]}")
+                failed(name, error)
             else:
                 tell(_line(samples[name][-1]))
+    for name, trial in trials.items():
+        tell(f"once, {time.monotonic() - began:3.0f} s: {name}")
+        try:
+            figures |= await _trial(trial, servers, lengths)
+        except Exception as error:
+            failed(name, error)
     results = tuple(
         Result(name, "requests" if isinstance(entry, WebEntry) else "messages", tuple(samples[name]))
-        for name, entry in entries.items()
+        for name, entry in rivals.items()
         if name not in failures
     )
-    return Report(results, tuple(failures.items()), time.monotonic() - began)
+    return Report(
+        results=results,
+        figures=figures,
+        failures=tuple(failures.items()),
+        seconds=time.monotonic() - began,
+        servers=servers.description,
+    )
 
 
-async def _one(entry: Entry, servers: Servers, lengths: Lengths) -> Sample:
+async def _trial(entry: TrialEntry, servers: Servers, lengths: Lengths) -> Mapping[str, float]:
+    trial = entry.make()
+    try:
+        return await trial.run(servers, seconds=lengths.paced_s)
+    finally:
+        await trial.teardown()
+
+
+async def _one(entry: ChainEntry | WebEntry, servers: Servers, lengths: Lengths) -> Sample:
     if isinstance(entry, ChainEntry):
         return await _chain(entry, servers, lengths)
     contestant = entry.make()
