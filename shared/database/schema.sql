@@ -190,7 +190,6 @@ create table llm_call (
   foreign key (turn, business) references turn (id, business)) with (fillfactor = 80);
 create index llm_call_open on llm_call (started_at) where state = 'started';
 create index llm_call_business on llm_call (business, started_at);
-create index llm_call_turn on llm_call (turn);
 
 create table iteration (
   turn uuid, business int not null,
