@@ -1,7 +1,7 @@
 -- name: handled
 -- What became of one message: the guard's verdict, its turn with the model calls of it, and the reply.
 -- $1 the sim account's address text · $2 the channel's id of the message text
-select m.verdict, m.reason, t.id as turn, t.outcome, t.state as turn_state, (select count(*) from llm_call c where c.turn = t.id) as model_calls,
+select m.verdict, m.reason, t.id as turn, t.outcome, t.state as turn_state, (select count(*) from llm_call c where c.business = m.business and c.started_at >= m.received_at and c.turn = t.id) as model_calls,
   o.id as reply, o.state as reply_state, o.reason as reply_reason, o.body, o.buttons
 from inbound_message m join channel_account a on a.id = m.account and a.business = m.business
   left join lateral (select x.* from turn x where x.conversation = m.conversation and m.seq between x.seq_from and x.seq_to order by x.started_at desc limit 1) t on true

@@ -191,13 +191,13 @@ async def test_a_server_left_by_a_killed_process_is_replaced(tmp_path: Path) -> 
     with embedded_postgres(data, keeps=False) as url:
         pool = await open_pool(url, size=1, timeouts=Timeouts(), role="none")
         await pool.fetch("create table public.kept (id int)")
+        await pool.close()
         first = (data / "postmaster.pid").read_text()
         with embedded_postgres(data, keeps=False) as again:  # as if the first had lost its process
             assert (data / "postmaster.pid").read_text() != first
             successor = await open_pool(again, size=1, timeouts=Timeouts(), role="none")
             assert await successor.fetch("select * from public.kept") == []
             await successor.close()
-        await pool.close()
 
 
 async def test_a_directory_with_a_long_name_is_no_trouble(tmp_path: Path) -> None:
