@@ -169,15 +169,21 @@ class _Server:
         if self.user is None or (passes and binary.stat().st_mode & stat.S_IROTH):
             return self.programs
         copy = self.data.with_name("programs")
-        if not copy.exists():
+        programs = copy / WHEEL / self.programs.parent.name / self.programs.name
+        if not programs.exists():
+            shutil.rmtree(copy, ignore_errors=True)
             unfinished = copy.with_name("programs.unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
-            shutil.copytree(self.programs.parent, unfinished, symlinks=True)
+            install = self.programs.parent
+            shutil.copytree(install, unfinished / WHEEL / install.name, symlinks=True)
+            libraries = install.parent.with_name(f"{WHEEL}.libs")  # found by their place beside the package
+            if libraries.exists():
+                shutil.copytree(libraries, unfinished / libraries.name, symlinks=True)
             for place in (unfinished, *unfinished.rglob("*")):
                 if not place.is_symlink():
                     place.chmod(place.stat().st_mode | (0o055 if place.is_dir() else 0o044) | _runs(place))
             unfinished.rename(copy)
-        return copy / self.programs.name
+        return programs
 
     def _run(self, command: list[str]) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(  # noqa: S603  our own program and options
