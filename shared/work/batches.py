@@ -25,6 +25,7 @@ class Batcher(Generic[Item, Result]):
         self._most = most
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._arrived = asyncio.Event()
+        self._ended = False
 
     async def submit(self, item: Item) -> Result:
         """Wait until the item's batch is worked; its result, or what was raised for it."""
@@ -33,12 +34,15 @@ class Batcher(Generic[Item, Result]):
     def enqueue(self, item: Item) -> "asyncio.Future[Result]":
         """Like `submit`, for who has many items at hand and awaits them later."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        if self._ended:  # nobody would ever work it, and who stops must not wait for it
+            future.cancel()
+            return future
         self._waiting.append((item, future))
         self._arrived.set()
         return future
 
     async def run(self) -> None:
-        """Work batches until cancelled; whoever still waits then is cancelled too."""
+        """Work batches until cancelled; whoever still waits then is cancelled too, and so is whoever comes later."""
         try:
             while True:
                 await self._arrived.wait()
@@ -46,6 +50,7 @@ class Batcher(Generic[Item, Result]):
                 while self._waiting:
                     await self._next()
         finally:
+            self._ended = True
             for _, future in self._waiting:
                 future.cancel()
 
