@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 
 from tests.bench.driver import drive
-from tests.bench.leeway_requests import generic_requests, number_of
+from tests.bench.leeway_requests import CUSTOMERS, generic_requests, number_of
 from tests.bench.leeway_stack import QUIET_SECONDS, LeewayStack, UnfinishedError
 from tests.bench.model import Pace, Sample, Throughput, pace_of, sample_of
 from tests.bench.processes import CpuMeter
@@ -20,7 +20,7 @@ from tests.bench.web import RefusedError
 
 CONVERSATIONS = 9_000
 SLOTS = 2_000  # of which one business has half
-WARM_SECONDS = 1.0
+WARM_SECONDS = 10.0
 
 MARK_SQL = "select (select id from inbound_message order by id desc limit 1) as id, clock_timestamp() as at"
 SPAN_SQL = """
@@ -104,10 +104,10 @@ class LeewayWebhook:
         self._servers: Servers | None = None
 
     async def setup(self, servers: Servers) -> None:
-        """The process, and a second of requests, after which it knows the customers."""
+        """The process, and a message of each customer, after which it knows them."""
         self._servers = servers
         await self._stack.start(servers)
-        await self._drive(WARM_SECONDS, connections=8)
+        await self._drive(WARM_SECONDS, connections=32, count=CUSTOMERS)
         await self._stack.database.execute("vacuum analyze")
 
     async def run(self, seconds: float, connections: int) -> Sample:
@@ -126,8 +126,8 @@ class LeewayWebhook:
         """See `WebContestant`."""
         await self._stack.stop()
 
-    async def _drive(self, seconds: float, *, connections: int) -> tuple[int, Pace]:
-        requests = partial(generic_requests, self._stack.key, self._stack.path("generic"))
+    async def _drive(self, seconds: float, *, connections: int, count: int | None = None) -> tuple[int, Pace]:
+        requests = partial(generic_requests, self._stack.key, self._stack.path("generic"), count)
         outcome = await drive(self._stack.url("generic"), requests, seconds=seconds, connections=connections)
         if outcome.accepted != sum(outcome.statuses.values()):
             raise RefusedError(f"{self.name}: answers by status {dict(outcome.statuses)}")

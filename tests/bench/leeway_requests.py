@@ -1,8 +1,10 @@
 """What the bench posts to Leeway, built in the driver's process: signed webhooks of both channels."""
 
+import itertools
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -40,11 +42,9 @@ def sim_requests(
         yield _signed(key, path, host, {"messages": messages})
 
 
-def generic_requests(key: bytes, path: str, host: str) -> Iterator[bytes]:
-    """For ever one message a webhook, of some 500 bytes, from one of 2,000 customers after another."""
-    nth = 0
-    while True:
-        nth += 1
+def generic_requests(key: bytes, path: str, count: int | None, host: str) -> Iterator[bytes]:
+    """One message a webhook, of some 500 bytes, from one of 2,000 customers after another; `count` or for ever."""
+    for nth in islice(itertools.count(1), count):
         sender = {"id": f"cust-{nth % CUSTOMERS}", "name": "Ana Pop"}
         data = {"message_id": f"m{nth}", "from": sender, "text": BODY, "locale": "ro"}
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

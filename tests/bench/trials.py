@@ -35,7 +35,7 @@ WORK_SLOTS = 16  # a process, of which one business has half
 AGENTS = 2
 CONVERSATIONS = 400
 SECOND_WAVE_AFTER_S = 0.3
-KILLED_WITH = 240  # conversations waiting
+KILLED_WITH = 60  # conversations with a message, of which 16 are being answered
 HELD_AT_LEAST = 4  # turns under way in the process that is killed
 STATEMENT_S = 0.02  # for a statement that was sent before the process stopped
 
