@@ -90,13 +90,14 @@ class Agent:
     async def claim(self, ids: Sequence[UUID]) -> None:
         """Lease what is due of the tickets, as many as there is room for; what is left over is found by the next look."""
         async with self._claiming:
-            room = self._slots.free - len(self._lonely)
-            wanted = [ConversationId(ticket) for ticket in ids if ticket not in self._under_way][
-                : max(room, 0)
-            ]
+            asked = [ConversationId(ticket) for ticket in ids if ticket not in self._under_way]
+            wanted = asked[: max(self._slots.free - len(self._lonely), 0)]
             if not wanted or self._stopping:
+                self._left_over = self._left_over or bool(asked)
                 return
-            for turn in await self._turns.claim(wanted, self._share()):
+            claimed = await self._turns.claim(wanted, self._share())
+            self._left_over = len(claimed) < len(asked)
+            for turn in claimed:
                 self._metrics.turns_reclaimed.inc(1 if turn.attempt > 1 else 0)
                 if turn.fruitless >= LONELY_FROM:
                     self._lonely.append(turn)
@@ -205,9 +206,7 @@ class Agent:
                 continue
             lost = {turn.token for turn in held} - ours
             if lost:
-                await asyncio.sleep(
-                    LOST_GRACE_S
-                )  # a turn that was just being committed is no longer under way then
+                await asyncio.sleep(LOST_GRACE_S)  # by then, what was being committed is no longer under way
                 self._stop_lost(lost)
 
     def _stop_lost(self, lost: set[LeaseToken]) -> None:
