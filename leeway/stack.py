@@ -56,7 +56,7 @@ async def _refuse_unready(settings: Settings) -> None:
         console.print(f"{error}; the services wait for it.", markup=False)
         return
     if missing:
-        raise Misconfigured(f"The database lacks {len(missing)} migrations; run: leeway migrate")
+        raise Misconfigured(f"The database lacks {len(missing)} of its migrations; run: leeway migrate")
 
 
 class _Stop:

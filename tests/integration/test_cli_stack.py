@@ -1,0 +1,79 @@
+"""`leeway up --stack`: processes that come back, signals that reach them."""
+
+import asyncio
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from shared.secrets import new_key
+from tests.support.commands import environment, leeway, started
+from tests.support.eventually import eventually
+from tests.support.process import Process, free_port
+
+pytestmark = [pytest.mark.postgres, pytest.mark.rabbitmq, pytest.mark.stack]
+
+
+def running(process: Process) -> set[str]:
+    """Services that said so, by the name that stands before their lines."""
+    lines = process.log.read_text().splitlines()
+    return {line.split()[0] for line in lines if '"event": "running"' in line}
+
+
+def children(process: Process) -> list[tuple[str, int]]:
+    """The services' modules and process numbers, from /proc."""
+    numbers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    words = [Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0") for number in numbers]
+    return [(line[2].decode(), int(number)) for line, number in zip(words, numbers, strict=True)]
+
+
+def is_gone(number: int) -> bool:
+    return not Path(f"/proc/{number}").exists()
+
+
+async def test_who_dies_comes_back_and_all_drain_together(
+    database_url: str, amqp_url: str, tmp_path: Path
+) -> None:
+    env = environment(
+        LEEWAY_DATABASE_URL=database_url,
+        LEEWAY_AMQP_URL=amqp_url,
+        LEEWAY_SECRET_KEY=new_key(),
+        LEEWAY_PORT=str(free_port()),
+    )
+    unready = await leeway("up", "--stack", cwd=tmp_path, env=env)
+    assert (unready.code, unready.err) == (
+        1,
+        "leeway: The database lacks 1 of its migrations; run: leeway migrate\n",
+    )
+    assert (await leeway("migrate", cwd=tmp_path, env=env)).code == 0
+
+    async with started("up", "--stack", "--agents", "2", cwd=tmp_path, env=env, says='"running"') as stack:
+        everybody = {"ingest", "guard", "agent-1", "agent-2", "dispatch"}
+        await eventually(lambda: running(stack) == everybody, within_s=60)
+        victim = dict(children(stack))["services.guard"]
+        os.kill(victim, signal.SIGKILL)
+        again = re.compile(r"guard +ended \(signal SIGKILL\), starts again in 0\.[345] s\n")
+        await eventually(lambda: again.search(stack.log.read_text()) is not None)
+        await eventually(lambda: stack.log.read_text().count('["guard"]') == 2, within_s=60)
+
+        survivors = [number for _, number in children(stack)]
+        assert len(survivors) == 5
+        assert await asyncio.to_thread(stack.stop, number=signal.SIGINT) == 0
+        assert all(map(is_gone, survivors))
+        assert stack.log.read_text().count('"event": "stopping"') == 5
+
+
+async def test_without_a_key_nothing_is_started(database_url: str, tmp_path: Path) -> None:
+    ended = await leeway("up", "--stack", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=database_url))
+    assert (ended.code, ended.out) == (1, "")
+    assert "leeway doctor --new-key" in ended.err
+
+
+async def test_one_service_runs_alone_until_it_is_asked_to_stop(
+    database_url: str, amqp_url: str, tmp_path: Path
+) -> None:
+    env = environment(LEEWAY_DATABASE_URL=database_url, LEEWAY_AMQP_URL=amqp_url)
+    async with started("run", "guard", cwd=tmp_path, env=env, says='"running"') as process:
+        assert await asyncio.to_thread(process.stop, number=signal.SIGTERM) == 0
