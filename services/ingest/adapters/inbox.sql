@@ -63,7 +63,8 @@ returning s.conversation, f.n
 
 -- name: statuses
 -- S1: what the channel says became of our sends, by correlation id (the attempt) or provider id. Forward only by rank; a failure only below
--- delivered. Returns the positions ($1) that met an attempt; the others are held.
+-- delivered. A status that is there before the outcome was stored settles the send: the parts that follow are queued. Returns the positions ($1)
+-- that met an attempt; the others are held.
 -- $1 positions int[] · $2 accounts int[] · $3 correlations uuid[] · $4 provider ids text[] · $5 states text[] · $6 ranks int[] · $7 reasons text[]
 with d as materialized (
   select * from unnest($1::int[], $2::int[], $3::uuid[], $4::text[], $5::text[], $6::int[], $7::text[])
@@ -74,22 +75,26 @@ met as materialized (
   select d.position, d.state, d.rank, d.reason, a.id, a.conversation from d join send_attempt a on a.account = d.account and a.provider_id = d.provider_id),
 best as materialized (
   select distinct on (id) id, conversation, state, rank, reason from met order by id, rank desc),
-locked as materialized (
-  select b.* from best b join conversation_state s on s.conversation = b.conversation order by s.conversation for no key update of s),
+states as materialized (
+  select s.conversation, s.sending_attempt from (select distinct conversation from best) b join conversation_state s on s.conversation = b.conversation
+  order by s.conversation for no key update of s),
+locked as materialized (  -- all rows are locked before the first is changed: one that was changed in between would be passed over
+  select b.*, s.sending_attempt from best b join states s on s.conversation = b.conversation where (select count(*) from states) > 0),
 attempt as (
   update send_attempt a set rank = l.rank, state = l.state, reason = coalesce(l.reason, a.reason), settled_at = coalesce(a.settled_at, now())
   from locked l where a.id = l.id and a.rank < l.rank
-  returning a.id, a.outbound, a.conversation, a.part, a.state),
+  returning a.id, a.outbound, a.conversation, a.part, a.state, a.state = 'failed' as failed, (l.sending_attempt = a.id) is true as current),
 reply as (
   update outbound o
-  set state = case a.state when 'failed' then 'draft' else a.state end, reason = case a.state when 'failed' then 'send_failed' end,
-      sent_at = coalesce(o.sent_at, now()), parts_sent = greatest(o.parts_sent, a.part), ring_at = null
+  set state = case when a.failed then 'draft' when a.part < o.parts then 'queued' else a.state end, reason = case when a.failed then 'send_failed' end,
+      sent_at = coalesce(o.sent_at, now()), parts_sent = case when a.failed then least(o.parts_sent, a.part - 1) else greatest(o.parts_sent, a.part) end,
+      ring_at = case when a.part < o.parts and not a.failed then now() end
   from attempt a
-  where o.id = a.outbound and a.part = o.parts and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft')
+  where o.id = a.outbound and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft') and (a.part = o.parts or a.failed or a.current)
   returning o.id),
 row as (
-  update conversation_state s set version = s.version + 1, sending_attempt = case when s.sending_attempt = a.id and a.part = (select o.parts from outbound o where o.id = a.outbound) then null else s.sending_attempt end
-  from attempt a where s.conversation = a.conversation)
+  update conversation_state s set version = s.version + 1, sending_attempt = case when a.current then null else s.sending_attempt end
+  from (select conversation, bool_or(current) as current from attempt group by conversation) a where s.conversation = a.conversation)
 select distinct position from met
 
 -- name: hold_statuses
