@@ -29,7 +29,7 @@ SQL_IN_PYTHON = {  # what can't be a named query, and why
 SQL = re.compile(
     r"\bselect\b.+\bfrom\b|\bselect\s+(pg_|count|exists|\d)|\binsert\s+into\b|\bupdate\s+\w+\s+set\b|\bdelete\s+from\b"
     r"|\b(create|alter|drop)\s+(table|schema|role|index|policy|database|user)\b|\bset\s+local\b"
-    r"|\bwith\s+\w+\s+as\s*\(|\bon\s+conflict\b|\bfor\s+(no\s+key\s+)?update\b|\bgrant\s+\w+\s+(on|to)\b",
+    r"|\bwith\s+\w+\s+as\s*\(|\bon\s+conflict\b|\bfor\s+(no\s+key\s+)?update\b|\bgrant\s+\w+\s+on\b",
     re.IGNORECASE | re.DOTALL,
 )
 
