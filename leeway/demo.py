@@ -1,5 +1,6 @@
 """`leeway demo`: a scripted conversation through all services, explained and checked against the record."""
 
+import asyncio
 import signal
 import tempfile
 import time
@@ -30,19 +31,24 @@ def play() -> None:
     """A scripted conversation with a demo clinic, explained step by step (no keys, no Docker, no server)."""
     settings = load_settings(llm="mock")
     configure_logs(level="error", service="demo")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that Postgres is stopped in this case too
-    with tempfile.TemporaryDirectory(prefix="leeway-demo-") as directory:
-        held = uvloop.run(_play(settings, Path(directory)))
+    try:
+        held = uvloop.run(_play(settings))
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
     raise typer.Exit(0 if held else 1)
 
 
-async def _play(settings: Settings, directory: Path) -> bool:
+async def _play(settings: Settings) -> bool:
     began = time.monotonic()
+    this = asyncio.current_task()
+    assert this is not None, "uvloop.run makes one"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)  # Postgres is stopped then too
     paragraph(
-        Text("Leeway", style="bold").append(
+        Text()
+        .append("Leeway", style="bold")
+        .append(
             " answers a dental clinic's customers. Its four services, ingest → guard → agent → dispatch, run in "
             "this one process on a real PostgreSQL in a temporary directory.",
-            style="not bold",
         )
     )
     paragraph(
@@ -56,12 +62,13 @@ async def _play(settings: Settings, directory: Path) -> bool:
     starting = console.status("Starting PostgreSQL and the services…")
     starting.start()
     try:
-        async with (
-            one_process(settings, directory, demo=demo, keeps=False) as installation,
-            running(installation),
-        ):
-            starting.stop()
-            held = await Screenplay(installation).play()
+        with tempfile.TemporaryDirectory(prefix="leeway-demo-") as directory:
+            async with (
+                one_process(settings, Path(directory), demo=demo, keeps=False) as installation,
+                running(installation),
+            ):
+                starting.stop()
+                held = await Screenplay(installation).play()
     finally:
         starting.stop()
     console.print(f"{lasting(time.monotonic() - began)}; nothing was kept.", style="dim")

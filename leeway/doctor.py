@@ -72,7 +72,7 @@ def doctor(
 async def _examine(data: Path) -> bool:
     healthy = True
     async for finding in _findings(data):
-        line = Text(f"{finding.health:<5}", style=STYLES[finding.health])
+        line = Text().append(f"{finding.health:<5}", style=STYLES[finding.health])
         line.append(f"{finding.what:<{WORDS_WIDTH}}").append(shown(finding.said))
         console.print(line, soft_wrap=True)
         healthy = healthy and finding.health is not Health.FIX

@@ -47,10 +47,10 @@ class Checks:
     def expect(self, what: str, *, holds: bool, found: object) -> None:
         if holds:
             self.held += 1
-            line = Text("✓ ", style="green").append(what, style="dim")
+            line = Text().append("✓ ", style="green").append(what, style="dim")
         else:
             self.broken.append(what)
-            line = Text("✗ ", style="bold red").append(f"{what} (found: {found})", style="red")
+            line = Text().append("✗ ", style="bold red").append(f"{what} (found: {found})", style="red")
         _row("", line)
 
 
@@ -134,7 +134,7 @@ class Screenplay:
     async def _delivered_again(self, ana: "Customer", message: str, before: Counts) -> None:
         _row(
             ana.name,
-            Text("YES", style="bold").append(" (the same message, a second time)", style="dim"),
+            Text().append("YES", style="bold").append(" (the same message, a second time)", style="dim"),
             "magenta",
         )
         status = await ana.telephone.write_again(message, "YES")
@@ -271,7 +271,7 @@ class Screenplay:
         _row(name, plain(text, "bold"), "magenta")
 
     def _note(self, stage: str, text: str) -> None:
-        _row("", Text(f"{stage} ", style="blue").append(text, style="dim"))
+        _row("", Text().append(f"{stage} ", style="blue").append(text, style="dim"))
 
 
 @dataclass(slots=True)

@@ -132,7 +132,7 @@ class _Watched:
             self._print(line.decode(errors="replace").rstrip())
 
     def _print(self, line: str, *, style: str = "") -> None:
-        head = Text(f"{self.name:<9} ", style=STYLES[self.name.partition("-")[0]])
+        head = Text().append(f"{self.name:<9} ", style=STYLES[self.name.partition("-")[0]])
         console.print(head.append(shown(line), style=style), soft_wrap=True)
 
 

@@ -37,7 +37,7 @@ def paragraph(text: Text, *, first: Text | None = None, indent: int = 0) -> None
     head = first or Text(" " * indent)
     for line in text.wrap(console, width() - indent):
         line.rstrip()
-        printed = head.append_text(line)
+        printed = Text().append_text(head).append_text(line)  # else the head's style would be the line's
         printed.rstrip()
         console.print(printed, no_wrap=True)
         head = Text(" " * indent)
