@@ -1,0 +1,1 @@
+"""Many messages while everything breaks, at moments that a seed decides; afterwards every message is accounted for."""
