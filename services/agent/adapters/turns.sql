@@ -231,12 +231,13 @@ update conversation_state s set lease_until = now() + $3::interval from locked d
 select distinct lease_worker from conversation_state where due_at is not null and lease_worker is not null
 
 -- name: void_leases
--- W2: a dead worker's leases are void. Only while its advisory lock is held by the caller.
+-- W2: a dead worker's leases are void. Only while its advisory lock is held by the caller. Its turns keep their place among those that are
+-- due: whoever waited longest is not put behind a backlog.
 -- $1 worker int
 with locked as materialized (
   select conversation from conversation_state where due_at is not null and lease_worker = $1 order by conversation for no key update)
 update conversation_state s
-set lease_token = null, lease_worker = null, lease_until = null, due_at = case when s.customer_seq > s.handled_seq then now() end, version = s.version + 1
+set lease_token = null, lease_worker = null, lease_until = null, due_at = case when s.customer_seq > s.handled_seq then least(s.due_at, now()) end, version = s.version + 1
 from locked l where s.conversation = l.conversation and s.lease_worker = $1
 returning s.conversation
 
