@@ -3,7 +3,7 @@
 from typing import NewType
 from uuid import UUID
 
-from uuid_utils import compat
+import uuid_utils
 
 BusinessId = NewType("BusinessId", int)
 AccountId = NewType("AccountId", int)
@@ -22,9 +22,9 @@ LeaseToken = NewType("LeaseToken", UUID)
 
 def new_id() -> UUID:
     """A time-ordered id, unique in the whole installation. For keys of rows."""
-    return compat.uuid7()
+    return UUID(int=uuid_utils.uuid7().int)
 
 
 def random_token() -> UUID:
     """A random id that nobody can guess or repeat. For leases: a counted token could come back after a restore."""
-    return compat.uuid4()
+    return UUID(int=uuid_utils.uuid4().int)
