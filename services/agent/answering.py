@@ -381,6 +381,8 @@ class Answering:
         known = self._facts.get(key)
         if known and known[0] > self._clock.monotonic():
             return known[1]
+        if known:  # whoever comes meanwhile takes the page known: else all turns under way look it up at once
+            self._facts[key] = (self._clock.monotonic() + FACTS_CACHED_S, known[1])
         async with self._turns.tenant(turn.business.id, pack.name) as sql:
             facts = await pack.prompt_facts(replace(context, sql=sql))
         self._facts[key] = (self._clock.monotonic() + FACTS_CACHED_S, facts)
