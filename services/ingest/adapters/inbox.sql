@@ -50,7 +50,7 @@ locked as materialized (
 fresh as (
   insert into inbound_message (id, business, conversation, account, external_id, channel_message_id, thread, kind, body, button, quoted, locale, auto_reply, opt_word, channel_at)
   select m.id, m.business, m.conversation, m.account, m.external_id, m.channel_message_id, m.thread, m.kind, m.body, m.button, m.quoted, m.locale, m.auto_reply, m.opt_word, m.channel_at
-  from m where (select count(*) from locked) > 0
+  from m where (select count(*) from locked) >= 0  -- always so: that the rows are locked first, and a conversation that is gone is an error
   on conflict (account, external_id) do nothing
   returning id, conversation),
 raw as (
