@@ -104,13 +104,16 @@ insert into held_status (id, business, account, correlation, provider_id, status
 select d.*, now() + interval '5 s' from unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::text[]) as d
 
 -- name: held_due
--- Held statuses to try again, their next time moved on (5 s, 60 s, 10 min) so that two processes do not try the same; the last time is the last.
+-- Held statuses to try again, their next time moved on (5 s, 60 s, 10 min) so that two processes do not try the same. Those tried for the last
+-- time ten minutes ago are dropped.
 with due as materialized (
-  select id from held_status where due_at <= now() and tries < 3 order by due_at limit 500 for update skip locked)
+  select id, tries from held_status where due_at <= now() order by due_at limit 500 for update skip locked),
+dropped as (
+  delete from held_status h using due where h.id = due.id and due.tries >= 3)
 update held_status h set tries = h.tries + 1, due_at = now() + case h.tries when 0 then interval '60 s' else interval '10 min' end
-from due where h.id = due.id returning h.id, h.account, h.correlation, h.provider_id, h.status, h.reason
+from due where h.id = due.id and due.tries < 3 returning h.id, h.account, h.correlation, h.provider_id, h.status, h.reason
 
 -- name: held_done
--- Those that met their send, and those tried for the last time ten minutes ago.
+-- Those that met their send.
 -- $1 ids uuid[]
-delete from held_status where id = any ($1::uuid[]) or (tries >= 3 and due_at <= now())
+delete from held_status where id = any ($1::uuid[])
