@@ -14,6 +14,7 @@ from shared.ids import AccountId, BusinessId, ConversationId, new_id
 from shared.phones import phone_key
 from shared.secrets import Vault
 from shared.signing import decode_secret
+from shared.text import storable
 
 QUERIES = load_queries(Path(__file__).with_name("inbox.sql"))
 ACCOUNT_CACHED_S = 10.0
@@ -35,6 +36,8 @@ class PostgresInbox:
         self._conversations: OrderedDict[Identity, ConversationId] = OrderedDict()
 
     async def account(self, channel: str, address: str) -> Account | None:
+        if storable(address) != address:
+            return None  # no row can have it
         known = self._accounts.get((channel, address))
         if known and known[0] > self._clock.monotonic():
             return known[1]
