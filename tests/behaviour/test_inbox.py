@@ -1,0 +1,389 @@
+"""What the inbox promises ingest, on Postgres: a message is stored once for good, for whoever sent it, whatever races."""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from services.ingest.adapters.postgres_inbox import ACCOUNT_CACHED_S, PostgresInbox
+from services.ingest.core.events import Inbound, Status
+from services.ingest.ports import Account, Request
+from shared.ids import AccountId, BusinessId
+from shared.messages import MessageKind
+from shared.secrets import Vault, new_key
+from tests.support.eventually import eventually
+from tests.support.factories import ANA, NOON, Ground, SetClock
+
+pytestmark = pytest.mark.postgres
+
+VAULT = Vault(new_key())
+SECRET = "whsec_" + base64.b64encode(b"x" * 32).decode()
+BRAZIL = ("+5511987654321", "+551187654321")  # one telephone in its two spellings
+
+
+def inbox_of(place: Ground, clock: SetClock | None = None) -> PostgresInbox:
+    """An inbox that remembers nobody yet: another process."""
+    return PostgresInbox(place.database, VAULT, clock or SetClock())
+
+
+@pytest.fixture
+def inbox(place: Ground) -> PostgresInbox:
+    return inbox_of(place)
+
+
+async def account_of(place: Ground, business: BusinessId | None = None) -> Account:
+    row = await place.row("channel_account", id=await place.account(business))
+    return Account(
+        id=AccountId(row["id"]),
+        business=BusinessId(row["business"]),
+        business_slug="clinic",
+        channel="sim",
+        address=row["address"],
+        keys=(),
+        verifies_phones=True,
+    )
+
+
+def message(external_id: str = "m1", *, sender: str = ANA, **fields: Any) -> Inbound:
+    plain = {"kind": MessageKind.TEXT, "text": "Hello", "channel_at": NOON, "raw": b"{}"}
+    return Inbound(external_id=external_id, sender=sender, **(plain | fields))
+
+
+def request(account: Account, *messages: Inbound, statuses: Sequence[Status] = ()) -> Request:
+    return Request(account=account, messages=messages, statuses=tuple(statuses))
+
+
+# Storing
+
+
+async def test_a_stranger_s_first_message_makes_customer_conversation_and_debt(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    stored = await inbox.store([request(account, message(name="Ana", phone=ANA, raw=b"raw \x00 bytes"))])
+    ((conversation, new),) = stored
+    assert new == 1
+    state = await place.state(conversation)
+    assert (state["unguarded"], state["version"]) == (1, 1)
+    assert await place.now() < state["guard_due_at"] < await place.now() + timedelta(seconds=3)
+    customer = await place.row("customer")
+    assert (customer["name"], customer["phone"], customer["phone_key"]) == ("Ana", ANA, ANA)
+    row = await place.row("inbound_message")
+    assert (row["body"], row["seq"], row["verdict"], row["channel_at"]) == ("Hello", None, None, NOON)
+    assert (await place.row("inbound_payload"))["raw"] == b"raw \x00 bytes"
+
+
+async def test_everything_of_a_message_is_stored(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    whole = message(
+        kind=MessageKind.BUTTON, channel_message_id="c1", thread="t", button="b", quoted="q", locale="ro",
+        auto_reply=True, opt_word="opt_in",
+    )  # fmt: skip
+    await inbox.store([request(account, whole)])
+    row = await place.row("inbound_message")
+    found = {name: row[name] for name in ("channel_message_id", "thread", "button", "quoted", "locale")}
+    assert found == {"channel_message_id": "c1", "thread": "t", "button": "b", "quoted": "q", "locale": "ro"}
+    assert (row["kind"], row["auto_reply"], row["opt_word"]) == ("button", True, "opt_in")
+
+
+async def test_a_repeat_changes_nothing(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    ((conversation, _),) = await inbox.store([request(account, message())])
+    before = await place.state(conversation)
+    assert list(await inbox.store([request(account, message(text="Other words, same id"))])) == []
+    assert list(await inbox_of(place).store([request(account, message())])) == []
+    assert await place.state(conversation) == before
+    assert (await place.row("inbound_message"))["body"] == "Hello"
+    assert len(await place.rows("inbound_payload")) == 1
+
+
+async def test_a_message_that_is_twice_in_one_batch_is_stored_once(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    ((conversation, new),) = await inbox.store(
+        [request(account, message(), message()), request(account, message(), message("m2"))]
+    )
+    assert new == 2
+    assert (await place.state(conversation))["unguarded"] == 2
+    assert len(await place.rows("inbound_message")) == 2
+
+
+async def test_the_same_id_on_another_account_is_another_message(place: Ground, inbox: PostgresInbox) -> None:
+    one, other = await account_of(place), await account_of(place)
+    stored = await inbox.store([request(one, message()), request(other, message())])
+    assert sorted(new for _, new in stored) == [1, 1]
+
+
+async def test_the_guard_s_time_is_not_put_off_by_more_messages(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    ((conversation, _),) = await inbox.store([request(account, message())])
+    first = (await place.state(conversation))["guard_due_at"]
+    await inbox.store([request(account, message("m2"))])
+    assert (await place.state(conversation))["guard_due_at"] == first
+
+
+async def test_twenty_processes_with_the_same_message_store_it_once(place: Ground) -> None:
+    account = await account_of(place)
+    async with asyncio.TaskGroup() as group:
+        stores = [
+            group.create_task(inbox_of(place).store([request(account, message(phone=ANA))]))
+            for _ in range(20)
+        ]
+    assert sorted(len(task.result()) for task in stores) == [0] * 19 + [1]
+    assert len(await place.rows("customer")) == 1
+    assert len(await place.rows("conversation")) == 1
+    assert (await place.row("conversation_state"))["unguarded"] == 1
+
+
+async def test_two_ingests_with_the_same_messages_in_other_order_do_not_wait_for_each_other_for_ever(
+    place: Ground,
+) -> None:
+    account = await account_of(place)
+    people = [f"+4070000{n:04}" for n in range(12)]
+    first = inbox_of(place)
+    await first.store([request(account, *(message(f"start-{who}", sender=who) for who in people))])
+    for round_ in range(6):
+        messages = [message(f"{round_}-{who}", sender=who) for who in people]
+        async with asyncio.TaskGroup() as group:
+            stores = [
+                group.create_task(first.store([request(account, *messages)])),
+                group.create_task(inbox_of(place).store([request(account, *messages[::-1])])),
+            ]
+        assert sum(new for task in stores for _, new in task.result()) == len(people)
+    deadlocks = await place.owner.fetchval(
+        "select deadlocks from pg_stat_database where datname = current_database()"
+    )
+    assert deadlocks == 0
+    assert {row["unguarded"] for row in await place.rows("conversation_state")} == {7}
+
+
+async def test_a_store_that_waited_adds_to_the_row_as_it_is_then(place: Ground, inbox: PostgresInbox) -> None:
+    """The guard judged and subtracted in between: nothing is lost, nothing counted twice."""
+    account = await account_of(place)
+    ((conversation, _),) = await inbox.store([request(account, message())])
+    async with asyncio.TaskGroup() as group, place.held("conversation_state", "conversation", [conversation]):
+        waiting = group.create_task(inbox.store([request(account, message("m2"))]))
+        await eventually(lambda: place.waiting("store"))
+    assert waiting.result()
+    assert (await place.state(conversation))["unguarded"] == 2
+
+
+async def test_a_conversation_that_was_erased_meanwhile_is_made_again(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    await inbox.store([request(account, message())])
+    for table in (
+        "inbound_payload", "inbound_message", "conversation_state", "channel_identity", "conversation", "customer",
+    ):  # fmt: skip
+        await place.owner.execute(f"delete from {table}")
+    ((conversation, new),) = await inbox.store([request(account, message("m2"))])
+    assert new == 1
+    assert (await place.state(conversation))["unguarded"] == 1
+
+
+# Who it is
+
+
+async def test_one_customer_writes_on_two_accounts_of_a_business(place: Ground, inbox: PostgresInbox) -> None:
+    business = await place.business()
+    one, other = await account_of(place, business), await account_of(place, business)
+    await inbox.store([request(one, message(phone=ANA))])
+    await inbox.store([request(other, message(sender="ana-7", phone=ANA))])
+    assert len(await place.rows("customer")) == 1
+    assert len(await place.rows("conversation")) == 2, "a conversation is one channel identity"
+
+
+async def test_two_businesses_have_two_customers_of_one_number(place: Ground, inbox: PostgresInbox) -> None:
+    one, other = await account_of(place), await account_of(place)
+    await inbox.store([request(one, message(phone=ANA)), request(other, message(phone=ANA))])
+    assert len(await place.rows("customer")) == 2
+
+
+async def test_a_number_that_is_not_proven_resolves_nobody(place: Ground, inbox: PostgresInbox) -> None:
+    business = await place.business()
+    one, other = await account_of(place, business), await account_of(place, business)
+    await inbox.store([request(one, message(phone=ANA))])
+    await inbox.store([request(other, message(sender=ANA, phone=None))])
+    assert len(await place.rows("customer")) == 2
+
+
+@pytest.mark.parametrize(("one", "other"), [BRAZIL, BRAZIL[::-1], ("+5215512345678", "+525512345678")])
+async def test_a_country_s_spellings_are_one_customer(
+    place: Ground, inbox: PostgresInbox, one: str, other: str
+) -> None:
+    account = await account_of(place)
+    await inbox.store([request(account, message("m1", sender="one", phone=one))])
+    await inbox.store([request(account, message("m2", sender="other", phone=other))])
+    assert len(await place.rows("customer")) == 1
+
+
+async def test_a_country_s_spellings_in_one_batch_are_one_customer(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    await inbox.store(
+        [
+            request(account, message("m1", sender="one", phone=BRAZIL[0])),
+            request(account, message("m2", sender="other", phone=BRAZIL[1])),
+        ]
+    )
+    assert len(await place.rows("customer")) == 1
+    assert len(await place.rows("conversation")) == 2
+
+
+async def test_of_two_first_messages_at_once_the_loser_takes_the_winner_s_customer(place: Ground) -> None:
+    """On two accounts, through two processes: one customer, and nobody without one."""
+    business = await place.business()
+    accounts = [await account_of(place, business) for _ in range(2)]
+    for round_ in range(8):
+        phone = f"+4070000{round_:04}"
+        async with asyncio.TaskGroup() as group:
+            for account in accounts:
+                group.create_task(
+                    inbox_of(place).store(
+                        [request(account, message(f"m{round_}", sender=phone, phone=phone))]
+                    )
+                )
+    assert len(await place.rows("customer")) == 8
+    identities = await place.rows("channel_identity")
+    assert len(identities) == 16
+    assert len({row["customer"] for row in identities}) == 8
+
+
+async def test_the_same_strangers_at_once_in_other_order_are_made_once(place: Ground) -> None:
+    account = await account_of(place)
+    people = [f"+4070000{n:04}" for n in range(10)]
+    async with asyncio.TaskGroup() as group:
+        for process in range(4):
+            order = people if process % 2 else people[::-1]
+            messages = [message(f"{process}-{who}", sender=who, phone=who) for who in order]
+            group.create_task(inbox_of(place).store([request(account, *messages)]))
+    for table in ("customer", "conversation", "channel_identity", "conversation_state"):
+        assert len(await place.rows(table)) == 10, table
+    assert {row["unguarded"] for row in await place.rows("conversation_state")} == {4}
+
+
+async def test_strangers_without_a_number_leave_no_customer_behind_when_they_lose(place: Ground) -> None:
+    account = await account_of(place)
+    async with asyncio.TaskGroup() as group:
+        for process in range(8):
+            group.create_task(
+                inbox_of(place).store([request(account, message(f"m{process}", sender="anna"))])
+            )
+    assert len(await place.rows("customer")) == 1
+    assert (await place.row("conversation_state"))["unguarded"] == 8
+
+
+# Accounts
+
+
+async def test_an_account_comes_with_its_keys(place: Ground, inbox: PostgresInbox) -> None:
+    await place.account(
+        address="line", secrets=VAULT.seal({"inbound": [SECRET], "outbound": None}), verifies_phones=True
+    )
+    found = await inbox.account("sim", "line")
+    assert found is not None
+    assert (found.keys, found.verifies_phones) == ((b"x" * 32,), True)
+    assert await inbox.account("generic", "line") is None
+    assert await inbox.account("sim", "other") is None
+
+
+async def test_an_account_is_looked_up_again_after_a_while(place: Ground) -> None:
+    clock = SetClock()
+    inbox = inbox_of(place, clock)
+    assert await inbox.account("sim", "line") is None
+    await place.account(address="line")
+    assert await inbox.account("sim", "line") is None
+    clock.pass_(ACCOUNT_CACHED_S + 1)
+    assert await inbox.account("sim", "line") is not None
+
+
+@pytest.mark.parametrize("address", ["\x00", "a\x00b", "\ud800", "", "x" * 10_000], ids=ascii)
+async def test_an_address_of_any_kind_is_looked_up(inbox: PostgresInbox, address: str) -> None:
+    assert await inbox.account("sim", address) is None
+
+
+# Statuses
+
+
+async def test_a_status_that_meets_nothing_is_held_and_tried_again(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    early = Status(status="delivered", provider_id="p1")
+    assert await inbox.settle_statuses([request(account, statuses=[early])]) == 1
+    held = await place.row("held_status")
+    assert held["due_at"] > await place.now() + timedelta(seconds=4)
+    assert await inbox.retry_held() == 0
+    conversation = await place.conversation(account.id)
+    outbound = await place.outbound(conversation, state="sent")
+    await place.attempt(outbound, state="sent", rank=10, provider_id="p1")
+    await place.owner.execute("update held_status set due_at = now()")
+    assert await inbox.retry_held() == 1
+    assert (await place.row("outbound"))["state"] == "delivered"
+    assert not await place.rows("held_status")
+
+
+async def test_a_held_status_is_tried_after_5_60_and_600_seconds_and_then_dropped(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    await inbox.settle_statuses([request(account, statuses=[Status(status="sent", provider_id="p1")])])
+    pauses = []
+    for _ in range(3):
+        await place.owner.execute("update held_status set due_at = now()")
+        await inbox.retry_held()
+        rows = await place.rows("held_status")
+        pauses.append(round((rows[0]["due_at"] - await place.now()).total_seconds(), -1))
+    assert pauses == [60, 600, 600]
+    await place.owner.execute("update held_status set due_at = now()")
+    await inbox.retry_held()
+    assert not await place.rows("held_status"), (
+        "dropped when its time is over, whether or not others are held"
+    )
+
+
+async def test_two_processes_do_not_try_the_same_held_status(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    statuses = [Status(status="sent", provider_id=f"p{n}") for n in range(20)]
+    await inbox.settle_statuses([request(account, statuses=statuses)])
+    await place.owner.execute("update held_status set due_at = now()")
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(inbox_of(place).retry_held())
+    assert {row["tries"] for row in await place.rows("held_status")} == {1}
+
+
+@pytest.mark.parametrize("name", ["queued", "SENT", "", "lost"])
+async def test_a_status_that_means_nothing_to_us_is_passed_over(
+    place: Ground, inbox: PostgresInbox, name: str
+) -> None:
+    account = await account_of(place)
+    assert (
+        await inbox.settle_statuses([request(account, statuses=[Status(status=name, provider_id="p")])]) == 0
+    )
+    assert not await place.rows("held_status")
+
+
+async def test_a_status_of_another_account_s_send_meets_nothing(place: Ground, inbox: PostgresInbox) -> None:
+    conversation = await place.conversation()
+    outbound = await place.outbound(conversation, state="sent")
+    attempt = await place.attempt(outbound, state="sent", rank=10, provider_id="p1")
+    other = await account_of(place)
+    statuses = [Status(status="read", provider_id="p1"), Status(status="read", correlation=str(attempt))]
+    assert await inbox.settle_statuses([request(other, statuses=statuses)]) == 2
+    assert (await place.row("outbound"))["state"] == "sent"
+
+
+@pytest.mark.parametrize("correlation", ["", "no uuid", "\ufffd", "0" * 64])
+async def test_a_correlation_that_is_none_of_ours_is_held(
+    place: Ground, inbox: PostgresInbox, correlation: str
+) -> None:
+    account = await account_of(place)
+    statuses = [Status(status="sent", correlation=correlation)]
+    assert await inbox.settle_statuses([request(account, statuses=statuses)]) == 1
