@@ -3,7 +3,10 @@
 No label ever holds a customer, a conversation or free text. `business` is the slug of the first 200 seen, then `other`.
 """
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.platform_collector import PlatformCollector
 
 BUSINESSES_MAX = 200
@@ -102,6 +105,10 @@ class Metrics:
         self.given_up = Counter(
             "leeway_dead_letters_total", "Work that ended among the dead.", ["stage"], registry=registry
         )
+
+        for metric in vars(self).values():
+            if isinstance(metric, MetricWrapperBase):  # labels are bounded, and looking one up takes a lock
+                vars(metric)["labels"] = cache(metric.labels)
 
     def business(self, slug: str) -> str:
         """The slug as a label: bounded, so that a thousand tenants do not make a million series."""
