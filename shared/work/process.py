@@ -1,6 +1,7 @@
 """A service as a process of its own: settings, connections, signals, health, drain. `__main__` of a stage calls `main`."""
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,6 +23,11 @@ from shared.telemetry.metrics import Metrics
 from shared.work.service import Parts, Service
 
 START_PAUSE_MAX_S = 5.0
+GARBAGE_AFTER = (
+    50_000,
+    20,
+    50,
+)  # objects of a batch outlive the default's 700, which walks them again and again
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +40,8 @@ def main(name: str, wire: Wire) -> None:
     try:
         settings = load_settings()
         configure_logs(level=settings.log_level, service=name)
+        gc.freeze()  # what was imported stays
+        gc.set_threshold(*GARBAGE_AFTER)
         uvloop.run(serve(settings, wire))
     except LeewayError as error:
         print(f"{name}: {error}", file=sys.stderr)  # noqa: T201  one line for a person
