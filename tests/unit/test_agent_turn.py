@@ -1,5 +1,6 @@
 """Which messages a turn takes, and what the model is told was said before."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -132,7 +133,20 @@ def test_history_has_no_reply_that_the_customer_never_saw(state: str) -> None:
     assert history(turn(replies=(reply("Never seen", basis=0, state=state),))) == [UserText(text="Hello")]
 
 
-@pytest.mark.parametrize("state", ["queued", "sending", "sent", "delivered", "read", "unknown"])
+def test_history_has_no_queued_reply_that_the_new_message_supersedes() -> None:
+    """It would be taken for an answer, and nobody would ever get one."""
+    queued = reply("Not yet sent", basis=1, state="queued")
+    told = history(turn(heard(1, "First"), heard(2, "Second"), handled_seq=1, replies=(queued,)))
+    assert told == [UserText(text="First"), UserText(text="Second")]
+
+
+def test_history_has_a_queued_reply_that_nothing_supersedes() -> None:
+    receipt = replace(reply("Booked", basis=0, state="queued"), firm=True)
+    told = history(turn(heard(1), replies=(receipt,)))
+    assert told == [AssistantText(text="Booked"), UserText(text="Hello")]
+
+
+@pytest.mark.parametrize("state", ["sending", "sent", "delivered", "read", "unknown"])
 def test_history_has_replies_that_left_or_will(state: str) -> None:
     told = history(turn(heard(1), replies=(reply("Seen", basis=0, state=state),)))
     assert told == [AssistantText(text="Seen"), UserText(text="Hello")]

@@ -88,7 +88,7 @@ def _heard(message: Sequence[Any]) -> Heard:
 
 
 def _reply(reply: Sequence[Any]) -> Reply:
-    return Reply(state=reply[2], text=reply[3], basis_seq=reply[4], created_at=reply[5])
+    return Reply(state=reply[2], text=reply[3], basis_seq=reply[4], created_at=reply[5], firm=reply[6])
 
 
 def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pending | None:

@@ -42,7 +42,7 @@ call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, engine, provider, model)
   select call, business, conversation, turn, 1, attempts, engine, $7, $8 from gathered where certain and action is null)
 select g.*, now() as now, case when g.certain and g.action is null then g.call end as call_open,
-  (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at))
+  (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at, o.receipt or o.origin_kind <> 'turn'))
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
   case when g.action is not null then (
     select row (o.state, o.body, o.basis_seq, a.at_send_seq, a.started_at, o.sent_at)

@@ -26,6 +26,7 @@ from shared.messages import MessageKind, Verdict
 
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=24)
+NOT_SAID = frozenset({"superseded", "discarded", "draft"})  # replies that the customer never saw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,12 @@ class Reply:
     text: str
     basis_seq: int
     created_at: datetime
+    firm: bool = False  # no newer message supersedes it: it carries a receipt, or no turn made it
+
+    @property
+    def was_said(self) -> bool:
+        """Whether the customer saw it or will. What is queued when they write again is superseded, and answered anew."""
+        return self.state not in NOT_SAID and (self.firm or self.state != "queued")
 
 
 class PromptState(StrEnum):
@@ -187,9 +194,6 @@ def take(messages: Sequence[Heard], *, after: int) -> Taken:
     return Taken(messages=tuple(owed[:end]), seq_to=seq_to)
 
 
-NOT_SAID = frozenset({"superseded", "discarded", "draft"})  # replies that the customer never saw
-
-
 def history(turn: Turn) -> list[Message]:
     """What was said before and in this turn, oldest first, as the model is told: the last 20 messages of 24 hours."""
     oldest = turn.now - HISTORY_AGE
@@ -207,7 +211,7 @@ def history(turn: Turn) -> list[Message]:
     said += [
         (reply.basis_seq, 1, reply.created_at, AssistantText(text=reply.text))
         for reply in turn.replies
-        if reply.state not in NOT_SAID
+        if reply.was_said
     ]
     said.sort(key=lambda item: item[:3])
     return [message for *_, at, message in said if at >= oldest][-HISTORY_MESSAGES:]
