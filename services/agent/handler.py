@@ -25,6 +25,7 @@ FRUITLESS_MAX = 5
 LONELY_FROM = (
     3  # a turn that was fruitless so often runs alone, so that a neighbour which kills it is found out
 )
+LONELY_AGAIN_AFTER = timedelta(seconds=1)
 RAISED_AGAIN_AFTER = timedelta(seconds=2)
 AWAY_AGAIN_AFTER = timedelta(seconds=1)
 
@@ -99,11 +100,13 @@ class Agent:
             self._left_over = len(claimed) < len(asked)
             for turn in claimed:
                 self._metrics.turns_reclaimed.inc(1 if turn.attempt > 1 else 0)
-                if turn.fruitless >= LONELY_FROM:
+                if turn.fruitless < LONELY_FROM:
+                    self._begin(turn)
+                elif self._lonely:  # it would be counted again, should the one before it kill us
+                    await self._let_go(turn, LONELY_AGAIN_AFTER)
+                else:
                     self._lonely.append(turn)
                     self._lonely_came.set()
-                else:
-                    self._begin(turn)
 
     async def count(self, ticket: UUID) -> int:
         return 1
