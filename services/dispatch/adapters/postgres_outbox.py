@@ -26,6 +26,7 @@ from shared.ids import AccountId, ActionId, AttemptId, BusinessId, OutboundId, n
 from shared.secrets import Vault
 from shared.signing import decode_secret
 from shared.work.presence import Presence
+from shared.work.stage import ATTEMPTS_MAX
 
 QUERIES = load_queries(Path(__file__).with_name("outbox.sql"))
 ADDRESS_CACHED_S = 10.0
@@ -169,7 +170,9 @@ class PostgresOutbox:
 
     async def abandon(self, worker: int | None) -> Sequence[OutboundId]:
         """What a dead worker was sending, or (None) anyone for too long: unknown, or queued again under its key."""
-        rows = await self._database.fetch(QUERIES["abandon"], worker, self._unknown_after, self._idempotent)
+        rows = await self._database.fetch(
+            QUERIES["abandon"], worker, self._unknown_after, self._idempotent, ATTEMPTS_MAX
+        )
         return [row["id"] for row in rows]
 
     async def open_decisions(self) -> int:
