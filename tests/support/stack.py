@@ -388,12 +388,16 @@ class Stack:
 
     async def ask(self, query: str, *arguments: object) -> Sequence[Any]:
         """Rows, over a connection of the database's own user."""
-        connection = await asyncpg.connect(self.database_url, timeout=10)
+        connection = await self.connect()
         try:
             rows: Sequence[Any] = await connection.fetch(query, *arguments)
             return rows
         finally:
             await connection.close()
+
+    async def connect(self) -> Any:
+        """A connection of the database's own user, which the caller closes."""
+        return await asyncpg.connect(self.database_url, timeout=10)
 
     async def close(self) -> None:
         await self._client.aclose()
