@@ -12,12 +12,12 @@ select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.cust
                    where o.body = m.body and o.state in ('sending', 'unknown', 'sent', 'delivered', 'read') and o.created_at > m.received_at - interval '2 min')))
       order by date_trunc('second', m.channel_at), m.received_at, m.id)
     from inbound_message m where m.conversation = s.conversation and m.seq is null) as unjudged,
-  (select array_agg(row (h.kind, h.body, h.received_at) order by h.seq)
-    from (select m.seq, m.kind, m.body, m.received_at from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 5 order by m.seq desc limit 5) h) as last_said,
+  (select array_agg(row (h.body, h.received_at) order by h.seq)
+    from (select m.seq, m.body, m.received_at from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 12 and m.kind = 'text' order by m.seq desc limit 3) h) as last_said,
   (select array_agg(r.sent_at order by r.sent_at)
     from (select o.sent_at from outbound o where o.conversation = s.conversation order by o.id desc limit 8) r where r.sent_at is not null) as reply_times,
-  (select count(*) from (select from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - b.rate_per_10_min and m.received_at > now() - interval '10 min'
-    and m.kind not in ('echo', 'system')) r) as recent,
+  (select count(*) from (select from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 4 * b.rate_per_10_min and m.received_at > now() - interval '10 min'
+    and m.kind not in ('echo', 'system', 'group', 'reaction')) r) as recent,
   (select m.channel_at from inbound_message m where m.conversation = s.conversation and m.seq <= s.handled_seq and m.verdict = 'turn' order by m.seq desc limit 1) as newest_answered_at,
   (select row (a.id, a.prompt) from pending_action a where a.conversation = s.conversation and a.state = 'customer') as action,
   (select array_agg(o.id) from outbound o where o.conversation = s.conversation and o.state = 'draft' and o.origin_kind <> 'operator' and not o.receipt) as drafts,

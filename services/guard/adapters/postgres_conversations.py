@@ -14,7 +14,6 @@ from shared.ids import BusinessId, ConversationId, MessageId, OutboundId, new_id
 from shared.messages import MessageKind
 
 QUERIES = load_queries(Path(__file__).with_name("conversations.sql"))
-NOT_SAID = ("echo", "system", "group", "reaction")
 
 Notices = list[tuple[OutboundId, ConversationId, MessageId, str]]
 
@@ -129,11 +128,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         opted_out=row["opted_out_at"] is not None,
         account_on=row["account_state"] == "on",
         own_addresses=frozenset([row["sender"]]) if row["own_address"] else frozenset(),
-        last_said=tuple(
-            Said(text=said[1], received_at=said[2])
-            for said in row["last_said"] or ()
-            if said[0] not in NOT_SAID
-        )[-3:],
+        last_said=tuple(Said(text=said[0], received_at=said[1]) for said in row["last_said"] or ()),
         reply_times=tuple(row["reply_times"] or ()),
         messages_in_10_min=row["recent"],
         newest_answered_at=row["newest_answered_at"],
