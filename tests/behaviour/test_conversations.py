@@ -1,0 +1,529 @@
+"""What the guard's record promises, on Postgres: judged on what was still true, all of it or nothing."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from services.guard.adapters.postgres_conversations import PostgresConversations
+from services.guard.core.guards import judge
+from services.guard.core.record import Case, Record, record
+from services.guard.core.verdict import Judged, Judgement, Notice, Reason
+from services.guard.ports import Conversations
+from shared.autonomy import Mode
+from shared.ids import ConversationId, OutboundId, new_id
+from shared.locales import load
+from shared.messages import MessageKind, Verdict
+from tests.support.eventually import eventually
+from tests.support.factories import Ground
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def conversations(place: Ground) -> PostgresConversations:
+    return PostgresConversations(place.database)
+
+
+async def gather_one(conversations: Conversations, conversation: ConversationId) -> Case:
+    (case,) = await conversations.gather([conversation])
+    return case
+
+
+def judged_by_the_guards(case: Case) -> Record:
+    return record(case, judge(case.messages, case.facts, [load(name) for name in case.locales]))
+
+
+def made(case: Case, *decisions: Judged, in_handoff: bool = False, opted_out: bool = False) -> Record:
+    """The record of decisions that a test made up."""
+    after = case.facts.__class__(mode=Mode.AUTO, in_handoff=in_handoff, opted_out=opted_out)
+    return record(case, Judgement(judged=decisions, after=after))
+
+
+async def recorded(conversations: Conversations, one: Record) -> Sequence[OutboundId] | None:
+    texts = {(one.case.conversation, message): "A fixed message." for message, _ in one.notices}
+    return (await conversations.record([one], texts)).get(one.case.conversation)
+
+
+# Gathering
+
+
+async def test_a_case_has_everything_unjudged_in_the_channel_s_order(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    now = (await place.now()).replace(microsecond=0)
+    late = await place.wrote(conversation, "third", channel_at=now)
+    early = await place.wrote(conversation, "first", channel_at=now - timedelta(seconds=9))
+    same_second = await place.wrote(conversation, "fourth", channel_at=now + timedelta(milliseconds=1))
+    middle = await place.wrote(conversation, "second", channel_at=now - timedelta(seconds=5))
+    case = await gather_one(conversations, conversation)
+    assert [one.id for one in case.messages] == [early, middle, late, same_second]
+    assert case.row.unguarded == 4
+    assert case.facts.mode is Mode.AUTO
+    assert case.locales == ("en", "ro")
+    assert case.window == timedelta(seconds=2)
+
+
+async def test_what_owes_nothing_is_missing(place: Ground, conversations: PostgresConversations) -> None:
+    idle, unknown = await place.conversation(), ConversationId(new_id())
+    await place.said(idle)
+    assert list(await conversations.gather([idle, unknown])) == []
+
+
+FACTS: list[tuple[str, str, Callable[[Case], Any], Any]] = [
+    ("the mode of the business", "update business set mode = 'suggest'", lambda c: c.facts.mode, Mode.SUGGEST),
+    ("of the account", "update channel_account set mode = 'off'", lambda c: c.facts.mode, Mode.OFF),
+    ("of the conversation", "update conversation_state set mode = 'suggest'", lambda c: c.facts.mode, Mode.SUGGEST),
+    ("a handoff", "update conversation_state set state = 'handoff'", lambda c: c.facts.in_handoff, True),
+    ("an opt-out", "update conversation_state set opted_out_at = now()", lambda c: c.facts.opted_out, True),
+    ("a disabled account", "update channel_account set state = 'disabled'", lambda c: c.facts.account_on, False),
+    ("a cap that is reached", "update business set day_cap_usd = 0", lambda c: c.facts.cap_reached, True),
+    ("a cap that is not", "update business set day_cap_usd = 1", lambda c: c.facts.cap_reached, False),
+    ("no cap", "select 1", lambda c: c.facts.cap_reached, False),
+    ("a lease", "update conversation_state set lease_token = gen_random_uuid(), lease_until = now() + interval '9 s'",
+     lambda c: c.row.leased, True),
+    ("a lease that ran out",
+     "update conversation_state set lease_token = gen_random_uuid(), lease_until = now() - interval '9 s'",
+     lambda c: c.row.leased, False),
+    ("the business's own address", "insert into channel_account (business, channel, address) select business, 'sms', user_id from channel_identity", lambda c: len(c.facts.own_addresses), 1),
+    ("the settings", "update business set stale_after_s = 5, rate_per_10_min = 6, takeover_quiet_min = 7",
+     lambda c: (c.facts.stale_after, c.facts.rate_per_10_min, c.facts.takeover_quiet),
+     (timedelta(seconds=5), 6, timedelta(minutes=7))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "fact", "value"), [row[1:] for row in FACTS], ids=[row[0] for row in FACTS]
+)
+async def test_a_case_knows(
+    place: Ground, conversations: PostgresConversations, change: str, fact: Callable[[Case], Any], value: Any
+) -> None:
+    conversation = await place.conversation()
+    await place.wrote(conversation)
+    await place.owner.execute(change)
+    assert fact(await gather_one(conversations, conversation)) == value
+
+
+async def test_a_case_knows_what_was_said_before(place: Ground, conversations: PostgresConversations) -> None:
+    conversation = await place.conversation()
+    kinds = ("text", "echo", "text", "reaction", "echo", "button", "text", "echo", "system")
+    for text, kind in zip("abcdefghi", kinds, strict=True):
+        await place.said(conversation, text, kind=kind)
+    await place.wrote(conversation)
+    case = await gather_one(conversations, conversation)
+    assert [said.text for said in case.facts.last_said] == ["a", "c", "g"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts"), [(kind, kind in {"text", "button", "media", "unsupported"}) for kind in MessageKind]
+)
+async def test_only_what_the_customer_said_counts_for_the_rate(
+    place: Ground, conversations: PostgresConversations, kind: MessageKind, *, counts: bool
+) -> None:
+    conversation = await place.conversation()
+    for _ in range(3):
+        await place.said(conversation, kind=kind.value)
+    await place.wrote(conversation)
+    case = await gather_one(conversations, conversation)
+    assert case.facts.messages_in_10_min == (3 if counts else 0)
+
+
+async def test_the_rate_is_that_of_the_last_ten_minutes(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    now = await place.now()
+    for minutes in (30, 11, 9, 1):
+        await place.said(conversation, received_at=now - timedelta(minutes=minutes))
+    await place.wrote(conversation)
+    assert (await gather_one(conversations, conversation)).facts.messages_in_10_min == 2
+
+
+async def test_echoes_between_them_hide_no_messages_from_the_rate(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    """A channel that echoes each of our replies: twenty messages of the customer's are still twenty."""
+    conversation = await place.conversation()
+    for _ in range(20):
+        await place.said(conversation)
+        await place.said(conversation, kind="echo", verdict="stored")
+    await place.wrote(conversation)
+    assert (await gather_one(conversations, conversation)).facts.messages_in_10_min == 20
+
+
+async def test_a_case_knows_when_the_newest_answered_message_was_sent(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    at: datetime = (await place.now()) - timedelta(minutes=5)
+    await place.said(conversation, channel_at=at)
+    await place.said(conversation, verdict="stored")
+    await place.said(conversation, "not answered yet")
+    await place.set_state(conversation, handled_seq=2)
+    await place.wrote(conversation)
+    assert (await gather_one(conversations, conversation)).facts.newest_answered_at == at
+
+
+async def test_an_echo_of_ours_is_told_from_a_person_s(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    sent = await place.outbound(conversation, "We open at nine.", state="sent")
+    await place.attempt(sent, state="sent", provider_id="wamid.1")
+    await place.wrote(conversation, "We open at nine.", kind="echo", channel_message_id="wamid.1")
+    await place.wrote(conversation, "We open at nine.", kind="echo", channel_message_id="other")
+    await place.wrote(conversation, "I will call you", kind="echo", channel_message_id="other2")
+    case = await gather_one(conversations, conversation)
+    assert [one.from_us for one in case.messages] == [True, True, False]
+
+
+async def test_a_takeover_ends_a_quiet_hour_after_the_owner_s_last_message(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    spoke = (await place.now()) - timedelta(minutes=10)
+    await place.said(conversation, kind="echo", verdict="stored", reason="owner_takeover", received_at=spoke)
+    await place.set_state(conversation, state="handoff", handoff_epoch=1)
+    business = (await place.state(conversation))["business"]
+    await place.insert(
+        "handoff", conversation=conversation, business=business, epoch=1, reason="owner_takeover"
+    )
+    await place.wrote(conversation)
+    case = await gather_one(conversations, conversation)
+    assert case.facts.takeover_ends_at == spoke + timedelta(minutes=60)
+
+
+async def test_another_handoff_does_not_end_by_itself(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation(state="handoff", handoff_epoch=1)
+    business = (await place.state(conversation))["business"]
+    await place.insert("handoff", conversation=conversation, business=business, epoch=1, reason="loop")
+    await place.wrote(conversation)
+    assert (await gather_one(conversations, conversation)).facts.takeover_ends_at is None
+
+
+# Recording
+
+
+async def test_a_plain_record_numbers_messages_and_owes_the_agent(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    first, second = (
+        await place.wrote(conversation, "Hi"),
+        await place.wrote(conversation, "A place on Monday?"),
+    )
+    one = judged_by_the_guards(await gather_one(conversations, conversation))
+    assert one.plain
+    assert await recorded(conversations, one) == []
+    state = await place.state(conversation)
+    assert (state["unguarded"], state["guarded_seq"], state["customer_seq"], state["guard_due_at"]) == (
+        0,
+        2,
+        2,
+        None,
+    )
+    assert state["due_at"] == one.row.due_at
+    assert state["version"] == one.case.row.version + 1
+    rows = {row["id"]: (row["seq"], row["verdict"]) for row in await place.rows("inbound_message")}
+    assert rows == {first: (1, "turn"), second: (2, "turn")}
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["plain", "in full"])
+async def test_nothing_is_recorded_when_the_row_changed_since(
+    place: Ground, conversations: PostgresConversations, *, full: bool
+) -> None:
+    conversation = await place.conversation()
+    message = await place.wrote(conversation)
+    case = await gather_one(conversations, conversation)
+    decision = Judged(
+        message=message, verdict=Verdict.HANDOFF if full else Verdict.TURN, customer_spoke=True, handoff=full,
+        reason=Reason.HANDOFF_REQUESTED if full else None, notice=Notice.HANDOFF_REQUESTED if full else None,
+    )  # fmt: skip
+    one = made(case, decision, in_handoff=full)
+    assert one.plain is not full
+    await place.wrote(conversation, "Another")
+    before = await place.state(conversation)
+    assert await recorded(conversations, one) is None
+    assert await place.state(conversation) == before
+    assert {row["seq"] for row in await place.rows("inbound_message")} == {None}
+    assert not await place.rows("outbound")
+    assert not await place.rows("handoff")
+
+
+async def test_the_guard_subtracts_what_it_judged(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    """It does not zero: a message that this snapshot did not have stays owed, and is rung at once."""
+    conversation = await place.conversation()
+    message = await place.wrote(conversation)
+    case = await gather_one(conversations, conversation)
+    await place.set_state(conversation, unguarded=2)
+    one = made(case, Judged(message=message, verdict=Verdict.TURN, customer_spoke=True))
+    assert await recorded(conversations, one) == []
+    state = await place.state(conversation)
+    assert state["unguarded"] == 1
+    assert state["guard_due_at"] <= await place.now()
+
+
+async def test_two_guards_at_once_judge_a_message_once(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    cases = []
+    for _ in range(6):
+        conversation = await place.conversation()
+        await place.wrote(conversation)
+        cases.append(conversation)
+    one = [judged_by_the_guards(case) for case in await conversations.gather(cases)]
+    other = [judged_by_the_guards(case) for case in await conversations.gather(cases[::-1])]
+    async with asyncio.TaskGroup() as group:
+        records = [group.create_task(conversations.record(batch, {})) for batch in (one, other)]
+    done = [conversation for task in records for conversation in task.result()]
+    assert sorted(done) == sorted(cases)
+    assert {row["guarded_seq"] for row in await place.rows("conversation_state")} == {1}
+
+
+async def test_a_record_that_waited_is_refused_when_another_judged_meanwhile(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    account = await place.account()
+    blocked, finished = sorted([await place.conversation(account) for _ in range(2)])
+    for conversation in (blocked, finished):
+        await place.wrote(conversation)
+    ours = [judged_by_the_guards(case) for case in await conversations.gather([blocked, finished])]
+    theirs = judged_by_the_guards(await gather_one(conversations, finished))
+    async with asyncio.TaskGroup() as group, place.held("conversation_state", "conversation", [blocked]):
+        waiting = group.create_task(conversations.record(ours, {}))
+        await eventually(lambda: place.waiting("record"))
+        assert await recorded(conversations, theirs) == []
+    assert list(waiting.result()) == [blocked]
+    assert (await place.state(finished))["guarded_seq"] == 1
+
+
+async def test_a_mixed_batch_is_recorded_whole(place: Ground, conversations: PostgresConversations) -> None:
+    plain, handed = await place.conversation(), await place.conversation()
+    await place.wrote(plain, "Hi")
+    await place.wrote(handed, "I want a human")
+    records = [judged_by_the_guards(case) for case in await conversations.gather([plain, handed])]
+    texts = {(one.case.conversation, message): "Text" for one in records for message, _ in one.notices}
+    done = await conversations.record(records, texts)
+    assert set(done) == {plain, handed}
+    assert (len(done[plain]), len(done[handed])) == (0, 1)
+
+
+async def test_a_handoff_is_recorded_with_its_notice(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    message = await place.wrote(conversation, "I want a human")
+    notices = await recorded(
+        conversations, judged_by_the_guards(await gather_one(conversations, conversation))
+    )
+    state = await place.state(conversation)
+    assert (state["state"], state["handoff_epoch"], state["due_at"], state["handled_seq"]) == (
+        "handoff",
+        1,
+        None,
+        1,
+    )
+    handoff = await place.row("handoff")
+    assert (handoff["reason"], handoff["epoch"], handoff["released_at"]) == ("handoff_requested", 1, None)
+    notice = await place.row("outbound")
+    assert [notice["id"]] == list(notices or [])
+    assert (notice["origin_kind"], notice["origin"], notice["epoch"], notice["body"]) == (
+        "notice", message, 1, "A fixed message.",
+    )  # fmt: skip
+    assert notice["ring_at"] is not None
+
+
+async def test_an_opt_out_ends_the_action_and_its_prompt(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    cause = await place.said(conversation, "Book Monday")
+    prompt = await place.outbound(conversation, "Monday?")
+    await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))
+    await place.wrote(conversation, "STOP")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    assert (await place.state(conversation))["opted_out_at"] is not None
+    assert (await place.row("pending_action"))["state"] == "cleared"
+    assert (await place.row("outbound"))["state"] == "discarded"
+
+
+async def test_a_sent_prompt_of_an_action_that_ends_stays_sent(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    cause = await place.said(conversation, "Book Monday")
+    prompt = await place.outbound(conversation, "Monday?", state="sent")
+    await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))
+    await place.wrote(conversation, "STOP")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    assert (await place.row("outbound"))["state"] == "sent"
+
+
+async def test_drafts_the_customer_wrote_past_are_superseded_with_their_actions(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    cause = await place.said(conversation, "Book Monday")
+    prompt = await place.outbound(conversation, "Monday?", state="draft")
+    await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))
+    receipt = await place.outbound(conversation, "Booked.", state="draft", receipt=True)
+    operators = await place.outbound(conversation, "Wait", state="draft", origin_kind="operator")
+    queued = await place.outbound(conversation, "On its way")
+    await place.wrote(conversation, "Or on Tuesday")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    states = {row["id"]: row["state"] for row in await place.rows("outbound")}
+    assert states == {prompt: "superseded", receipt: "draft", operators: "draft", queued: "queued"}
+    assert (await place.row("pending_action"))["state"] == "superseded"
+
+
+async def test_another_conversation_s_drafts_and_actions_are_left_alone(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation, other = await place.conversation(), await place.conversation()
+    cause = await place.said(other, "Book Monday")
+    prompt = await place.outbound(other, "Monday?", state="draft")
+    await place.action(other, prompt=prompt, turn=await place.turn(other, cause))
+    await place.wrote(conversation, "STOP")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    assert (await place.row("pending_action"))["state"] == "customer"
+    assert (await place.row("outbound"))["state"] == "draft"
+
+
+async def test_flags_are_raised_once(place: Ground, conversations: PostgresConversations) -> None:
+    conversation = await place.conversation()
+    message = await place.wrote(conversation, kind="media", body="x-ray")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    flag = await place.row("flag")
+    assert (flag["message"], flag["reason"], flag["dismissed_at"]) == (message, "media", None)
+
+
+async def test_an_owner_s_takeover_that_ran_out_is_released(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    spoke = (await place.now()) - timedelta(hours=2)
+    await place.said(
+        conversation, kind="echo", verdict="stored", reason="owner_takeover", received_at=spoke, due=False
+    )
+    await place.set_state(conversation, state="handoff", handoff_epoch=1, handled_seq=1)
+    business = (await place.state(conversation))["business"]
+    await place.insert(
+        "handoff", conversation=conversation, business=business, epoch=1, reason="owner_takeover"
+    )
+    await place.wrote(conversation, "Are you there?")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    state = await place.state(conversation)
+    assert (state["state"], state["handoff_epoch"]) == ("bot", 2)
+    assert state["due_at"] is not None
+    assert state["released_at"] is not None
+    assert (await place.row("handoff"))["released_at"] is not None
+
+
+# What fails, and what is due
+
+
+async def test_a_suspect_is_counted_while_it_owes_and_anew_after_it_was_judged(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    assert await conversations.count(conversation) == 0
+    await place.wrote(conversation)
+    assert [await conversations.count(conversation) for _ in range(3)] == [1, 2, 3]
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    await place.wrote(conversation)
+    assert await conversations.count(conversation) == 1
+
+
+async def test_a_count_does_not_change_the_version(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    await place.wrote(conversation)
+    before = (await place.state(conversation))["version"]
+    await conversations.count(conversation)
+    assert (await place.state(conversation))["version"] == before
+
+
+async def test_what_is_given_up_goes_to_people_with_one_message(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    cause = await place.said(conversation, "Book Monday")
+    prompt = await place.outbound(conversation, "Monday?")
+    await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))
+    await place.wrote(conversation, "Boom")
+    await place.wrote(conversation, "Boom again")
+    notice = await conversations.give_up(conversation, "A colleague will look.")
+    state = await place.state(conversation)
+    assert (state["state"], state["handoff_epoch"], state["unguarded"], state["due_at"]) == (
+        "handoff",
+        1,
+        0,
+        None,
+    )
+    assert (state["guarded_seq"], state["customer_seq"], state["handled_seq"]) == (3, 3, 3)
+    assert state["guard_due_at"] is None
+    messages = await place.rows("inbound_message", order="seq")
+    assert [(row["seq"], row["reason"]) for row in messages] == [
+        (1, None), (2, "processing_failed"), (3, "processing_failed"),
+    ]  # fmt: skip
+    assert (await place.row("handoff"))["reason"] == "processing_failed"
+    assert (await place.row("dead"))["stage"] == "guard"
+    assert (await place.row("pending_action"))["state"] == "cleared"
+    states = {row["id"]: row["state"] for row in await place.rows("outbound")}
+    assert states == {prompt: "discarded", notice: "queued"}
+    assert await conversations.give_up(conversation, "again") is None
+
+
+async def test_what_is_given_up_twice_over_time_is_among_the_dead_again(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    for _ in range(2):
+        await place.wrote(conversation)
+        assert await conversations.give_up(conversation, "Sorry.") is not None
+        await place.owner.execute("update dead set settled_at = coalesce(settled_at, null)")
+    assert (await place.row("dead"))["settled_at"] is None
+    assert len(await place.rows("handoff")) == 2
+
+
+async def test_the_due_are_rung_oldest_first_and_not_again_for_ten_seconds(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    first, second = await place.conversation(), await place.conversation()
+    assert not await conversations.anything_due()
+    for conversation, age in ((second, 1), (first, 2)):
+        await place.wrote(conversation)
+        await place.set_state(conversation, guard_due_at=await place.now() - timedelta(seconds=age))
+    assert await conversations.anything_due()
+    before = (await place.state(first))["version"]
+    assert list(await conversations.ring_due(most=1)) == [first]
+    assert list(await conversations.ring_due(most=10)) == [second]
+    assert not await conversations.anything_due()
+    assert (await place.state(first))["version"] == before, "a ring changes nothing that is known"
+
+
+async def test_what_another_process_is_ringing_is_skipped(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    held, free = await place.conversation(), await place.conversation()
+    for conversation in (held, free):
+        await place.wrote(conversation)
+    async with place.held("conversation_state", "conversation", [held]):
+        assert list(await conversations.ring_due(most=10)) == [free]
+
+
+@pytest.mark.parametrize(("known", "locale"), [(None, "en"), ("ro", "ro")])
+async def test_a_conversation_s_language(
+    place: Ground, conversations: PostgresConversations, known: str | None, locale: str
+) -> None:
+    conversation = await place.conversation(locale=known)
+    assert await conversations.locale(conversation) == locale
+    assert await conversations.locale(ConversationId(new_id())) is None
