@@ -12,7 +12,12 @@ DELIVERY_LIMIT: Final = (
     20  # explicit, since its default differs by version; it decides nothing about a message
 )
 QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
-DEAD_QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum"}
+# Listing the dead delivers them and gives them back; from 4.0 on, twenty times of that would drop them.
+DEAD_DELIVERY_LIMIT: Final = 1_000_000
+DEAD_QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {
+    "x-queue-type": "quorum",
+    "x-delivery-limit": DEAD_DELIVERY_LIMIT,
+}
 
 WORK_QUEUE: Final[dict[Stage, str]] = {stage: f"leeway.{stage}" for stage in Stage}
 DEAD_QUEUE: Final[dict[Stage, str]] = {stage: f"leeway.dead.{stage}" for stage in Stage}

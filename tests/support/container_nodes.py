@@ -1,9 +1,10 @@
 """RabbitMQ and Postgres as containers of this run, on a Docker engine that has or can pull the images."""
 
 import contextlib
-import warnings
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.support.nodes import (
     START_SECONDS,
@@ -19,6 +20,7 @@ from tests.support.process import free_port, reaper, wait_until
 
 AMQP_PORT, API_PORT, POSTGRES_PORT = 5672, 15672, 5432
 ENGINE_SECONDS = 60
+ENGINE_USUALLY = "unix:///var/run/docker.sock"
 PASSWORD = "leeway"
 RABBITMQ_ARGUMENTS = "-rabbitmq_management_agent disable_metrics_collector true"
 
@@ -182,14 +184,11 @@ def new_container(image: str) -> Any:
 
 def ensure_image(image: str) -> None:
     """Pulls the image unless the engine has it."""
-    with (
-        warnings.catch_warnings()
-    ):  # the library warns about its own modules, and here every warning is an error
-        warnings.simplefilter("ignore")
-        from docker.errors import ImageNotFound  # type: ignore[import-untyped]  # has no types
-        from testcontainers.core.config import testcontainers_config
-        from testcontainers.core.docker_client import DockerClient
+    from docker.errors import ImageNotFound  # type: ignore[import-untyped]  # has no types
+    from testcontainers.core.config import testcontainers_config
+    from testcontainers.core.docker_client import DockerClient, get_docker_host
 
+    ensure_engine(get_docker_host() or ENGINE_USUALLY)
     testcontainers_config.ryuk_disabled = True  # our own reaper removes the containers, without another image
     client = DockerClient(timeout=ENGINE_SECONDS).client
     try:
@@ -198,6 +197,19 @@ def ensure_image(image: str) -> None:
         client.images.pull(image)
     finally:
         client.close()
+
+
+def ensure_engine(host: str) -> None:
+    """Asks at the engine's socket first: the client leaves it open when nobody answers."""
+    parts = urlsplit(host)
+    if parts.scheme != "unix":
+        return
+    try:
+        with socket.socket(socket.AF_UNIX) as engine:
+            engine.settimeout(5)
+            engine.connect(parts.path)
+    except OSError as error:
+        raise ServersUnavailableError(f"no Docker engine at {parts.path}: {error.strerror}") from error
 
 
 @contextlib.contextmanager

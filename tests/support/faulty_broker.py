@@ -94,7 +94,9 @@ class FaultyConsumer:
             await self._connected.wait()
             self._lost.clear()
             taken = await self._take_unless_lost(most)
-            if taken and not self._lost.is_set():
+            if self._lost.is_set():
+                await self._inner.let_go()  # what came while the connection was being lost
+            elif taken:
                 return taken
 
     async def let_go(self) -> None:

@@ -303,4 +303,10 @@ def reachable_copy(programs: Path, directory: Path) -> Path:
     """The programs, copied into `directory` when another user could not reach them where they are."""
     if all(place.stat().st_mode & stat.S_IXOTH for place in (programs, *programs.parents)):
         return programs
-    return Path(shutil.copytree(programs.parent, directory / "programs", symlinks=True)) / programs.name
+    installation, package = programs.parents[0], programs.parents[1]
+    copy = directory / "programs" / package.name / installation.name
+    shutil.copytree(installation, copy, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")  # a wheel keeps them beside its package
+    if libraries.exists():
+        shutil.copytree(libraries, directory / "programs" / libraries.name, symlinks=True)
+    return copy / programs.name

@@ -43,7 +43,8 @@ class RabbitConsumer:
         self._watch_s = watch_s
         self._timeout_s = timeout_s
         self._chance = chance
-        self._subscription: Subscription | None = None
+        # The last one counts; there is another only while the last takes its place.
+        self._subscriptions: list[Subscription] = []
         self._arrived = asyncio.Event()
         self._wanted = asyncio.Event()
         self._unreadable: asyncio.Queue[Unreadable] = asyncio.Queue()
@@ -52,7 +53,7 @@ class RabbitConsumer:
 
     @property
     def attached(self) -> bool:
-        return self._subscription is not None and not self._subscription.lost.is_set()
+        return bool(self._subscriptions) and not self._subscriptions[-1].lost.is_set()
 
     async def take(self, *, most: int) -> Sequence[RabbitDelivery]:
         self._wanted.set()
@@ -60,15 +61,15 @@ class RabbitConsumer:
             if self._bug is not None:
                 raise self._bug
             # Nothing is awaited between taking out and returning: whoever cancels a take loses no packet.
-            if self._subscription is not None and (taken := self._subscription.take(most=most)):
+            if self._subscriptions and (taken := self._subscriptions[-1].take(most=most)):
                 return taken
             self._arrived.clear()
             await self._arrived.wait()
 
     async def let_go(self) -> None:
         self._wanted.clear()
-        if self._subscription is not None:
-            await self._subscription.close()
+        for subscription in tuple(self._subscriptions):
+            await subscription.close()
 
     def start(self) -> None:
         """Subscribe as soon as the link is up, and keep it so until `close`."""
@@ -127,35 +128,35 @@ class RabbitConsumer:
             if isinstance(error.__cause__, ChannelNotFoundEntity):
                 await self._link.declare()
             raise
-        self._subscription = subscription
+        self._subscriptions.append(subscription)
         self._arrived.set()  # for what came before this line, when a waiting take could not see it yet
 
     async def _unsubscribe(self) -> None:
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None:
-            await subscription.close()
+        while self._subscriptions:
+            await self._subscriptions[0].close()
+            del self._subscriptions[0]
 
     async def _watch(self) -> None:
-        """Return when the subscription is over, or when the broker has lost it without a word."""
-        while self._subscription is not None and self._wanted.is_set():
+        """Return when the subscription is over."""
+        while self._wanted.is_set():
+            subscription = self._subscriptions[-1]
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._watch_s):
-                    await self._subscription.lost.wait()
-            if self._subscription.lost.is_set():
+                    await subscription.lost.wait()
+            if subscription.lost.is_set():
                 return
-            if self._subscription.was_idle():
-                await self._renew()
+            if subscription.was_idle():
+                await self._renew(subscription)
 
-    async def _renew(self) -> None:
+    async def _renew(self, old: Subscription) -> None:
         """Put a new subscription in the place of one that may be dead: nothing but silence would tell.
 
         Where a queue is deleted and declared anew within milliseconds, RabbitMQ carries its consumers over
         (seen with 3.10): they are counted, messages are assigned to them, and nothing is ever sent.
         """
-        old = self._subscription
         await self._subscribe()
-        if old is not None:
-            await old.close()
+        await old.close()
+        self._subscriptions.remove(old)
 
     async def _bury(self) -> None:
         while True:

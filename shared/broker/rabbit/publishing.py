@@ -12,7 +12,7 @@ from aiormq import spec
 from pamqp.common import FieldTable
 
 from shared.broker.rabbit.link import Link
-from shared.broker.rabbit.trouble import RAISED, in_words, is_trouble, translated
+from shared.broker.rabbit.trouble import RAISED, cancellations, in_words, only_trouble, translated
 from shared.errors import LeewayError, NotPublished
 from shared.topology import EXCHANGE
 
@@ -38,16 +38,15 @@ class Publisher:
         try:
             async with asyncio.timeout(self._confirm_s):
                 channel = await self._ready()
-                if len(bodies) == 1:
-                    await self._send(channel, queue, bodies[0], headers)
-                else:
-                    await self._send_all(channel, queue, bodies, headers)
+                failed = await self._send_all(channel, queue, bodies, headers)
         except TimeoutError as error:
             raise NotPublished(f"no confirm for {queue} within {self._confirm_s:g} s") from error
         except NotPublished:
             raise
         except LeewayError as error:
             raise NotPublished(str(error)) from error
+        if failed is not None:
+            raise failed
 
     async def _ready(self) -> aiormq.Channel:
         channel = self._channel
@@ -75,19 +74,21 @@ class Publisher:
 
     async def _send_all(
         self, channel: aiormq.Channel, queue: str, bodies: Sequence[bytes], headers: Headers | None
-    ) -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for body in bodies:
-                    group.create_task(self._send(channel, queue, body, headers))
-        except ExceptionGroup as errors:
-            first = errors.exceptions[0]
-            if isinstance(first, NotPublished):
-                raise first from errors
-            raise
+    ) -> NotPublished | None:
+        if len(bodies) == 1:  # the ordinary case at rest, and a task costs as much as half a publish
+            return await self._send(channel, queue, bodies[0], headers)
+        async with asyncio.TaskGroup() as group:
+            sending = [group.create_task(self._send(channel, queue, body, headers)) for body in bodies]
+        return next((failed for each in sending if (failed := each.result()) is not None), None)
 
-    async def _send(self, channel: aiormq.Channel, queue: str, body: bytes, headers: Headers | None) -> None:
-        """One message, confirmed. Without `wait`, or each would wait for the socket after the one before."""
+    async def _send(
+        self, channel: aiormq.Channel, queue: str, body: bytes, headers: Headers | None
+    ) -> NotPublished | None:
+        """Why it was not published, if so: one that fails does not call off the others.
+
+        Without the driver's `wait`, or each would wait for the socket after the one before.
+        """
+        before = cancellations()
         properties = spec.Basic.Properties(
             content_type="application/json",
             delivery_mode=DeliveryMode.PERSISTENT,
@@ -99,12 +100,12 @@ class Publisher:
                 body, exchange=EXCHANGE, routing_key=queue, properties=properties, mandatory=True, wait=False
             )
         except RAISED as error:
-            if not is_trouble(error):
-                raise
+            only_trouble(error, before=before)
             if isinstance(error, PublishError | ChannelNotFoundEntity):
                 self._missing_since = self._missing_since or _now()
-                raise NotPublished(f"{queue} is not there or not bound; it will be declared again") from error
-            raise NotPublished(f"{queue} did not confirm: {in_words(error)}") from error
+                return NotPublished(f"{queue} is not there or not bound; it will be declared again")
+            return NotPublished(f"{queue} did not confirm: {in_words(error)}")
+        return None
 
 
 def _now() -> float:

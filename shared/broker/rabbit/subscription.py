@@ -11,7 +11,7 @@ import aiormq
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.abc import DeliveredMessage
 
-from shared.broker.rabbit.trouble import RAISED, is_trouble, translated
+from shared.broker.rabbit.trouble import RAISED, cancellations, only_trouble, translated
 from shared.errors import Unavailable
 from shared.tickets import Packet, Stage, decode
 from shared.topology import WORK_QUEUE
@@ -52,6 +52,7 @@ class Subscription:
         self._unreadable: Callable[[Unreadable], None]
         self._channel: AbstractChannel | None = None
         self._driver: aiormq.Channel | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def open(
         self, connection: AbstractConnection, *, prefetch: int, unreadable: Callable[[Unreadable], None]
@@ -88,21 +89,30 @@ class Subscription:
         if self._driver is None or tag not in self._in_hand:
             return
         self._in_hand.discard(tag)
+        before = cancellations()
         try:
             async with asyncio.timeout(self._timeout_s):  # a dying connection takes ten frames, then none
                 await self._driver.basic_ack(tag, wait=False)
         except RAISED as error:
-            if not is_trouble(error):
-                raise
+            only_trouble(error, before=before)
             self._on_end()
 
     async def close(self) -> None:
-        """Give back to the broker everything that is not acknowledged."""
+        """Give back to the broker everything that is not acknowledged. May be called again."""
         self._on_end()
-        if self._channel is not None:
-            with suppress(Unavailable), translated("closing a channel"):
-                async with asyncio.timeout(self._timeout_s):
-                    await self._channel.close()
+        if self._channel is None:
+            return
+        if self._closing is None:
+            self._closing = asyncio.create_task(
+                self._close_channel(self._channel), name="broker channel closing"
+            )
+        # Cancelled while it closes, aiormq closes a second time, for which the broker ends the connection.
+        await asyncio.shield(self._closing)
+
+    async def _close_channel(self, channel: AbstractChannel) -> None:
+        with suppress(Unavailable), translated("closing a channel"):
+            async with asyncio.timeout(self._timeout_s):
+                await channel.close()
 
     def _on_end(self, *_: Any) -> None:
         self.lost.set()
@@ -119,7 +129,7 @@ class Subscription:
             packet = decode(body, self._stage)
         except (
             Exception
-        ) as error:  # Unusable; a decoder that fails otherwise must not leave the message in hand either
+        ) as error:  # Unusable; and should it fail otherwise, the message must not stay in hand
             reason = str(error) or type(error).__name__
             self._unreadable(Unreadable(body=body, reason=reason, tag=tag, subscription=self))
             return

@@ -1,8 +1,9 @@
 """What the driver may raise, translated at the door.
 
-aiormq ends what waits on a lost connection with whatever closed it: its own errors, but also a CancelledError
-that nobody sent, or a bare Exception. Untranslated the first ends a supervisor silently, and a TaskGroup
-takes it for a child that was called off: the publish would count as confirmed.
+aiormq ends what waits on a lost connection with whatever closed it: its own errors, a bare Exception, or a
+CancelledError that nobody sent. Untranslated that ends a supervisor silently, and a TaskGroup takes it for a
+child that was called off: the publish would count as confirmed. The other way round, a real cancellation may
+come out as the error that closed the connection: swallowed, whoever waits for the cancelled task waits for ever.
 """
 
 import asyncio
@@ -20,15 +21,25 @@ from aiormq.exceptions import ChannelAccessRefused
 from shared.errors import Misconfigured, Unavailable
 
 RAISED = (Exception, asyncio.CancelledError)
-"""What to catch around a call of the driver, and to raise on unless `is_trouble`."""
+"""What to catch around a call of the driver, and to hand to `only_trouble`."""
 
 
-def is_trouble(error: BaseException) -> bool:
-    """Whether the driver raised it for the broker or the network: no bug, and nobody who cancelled us."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and not task.cancelling()
-    return isinstance(error, CONNECTION_EXCEPTIONS) or type(error) is Exception
+def cancellations() -> int:
+    """How often the running task was asked to cancel; ask before calling the driver.
+
+    Only a rise means anything: a TaskGroup of Python 3.11 whose child failed leaves the count raised.
+    """
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+def only_trouble(error: BaseException, *, before: int) -> None:
+    """Return if it came of the broker or the network. Raise it if not; CancelledError if we are cancelled."""
+    cancelled = cancellations() > before
+    if cancelled and not isinstance(error, asyncio.CancelledError):
+        raise asyncio.CancelledError from error
+    if cancelled or not _is_trouble(error):
+        raise error
 
 
 def in_words(error: BaseException) -> str:
@@ -39,11 +50,11 @@ def in_words(error: BaseException) -> str:
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Raise Misconfigured where the broker refuses us, and Unavailable for any other trouble."""
+    before = cancellations()
     try:
         yield
     except RAISED as error:
-        if not is_trouble(error):
-            raise
+        only_trouble(error, before=before)
         if isinstance(error, AuthenticationError | ProbableAuthenticationError | ChannelAccessRefused):
             raise Misconfigured(
                 f"RabbitMQ refuses LEEWAY_AMQP_URL while {doing}: {in_words(error)}"
@@ -54,3 +65,7 @@ def translated(doing: str) -> Iterator[None]:
                 "RabbitMQ refuses LEEWAY_AMQP_URL: its virtual host is not there or not ours"
             ) from error
         raise Unavailable(f"RabbitMQ is away or in trouble while {doing}: {in_words(error)}") from error
+
+
+def _is_trouble(error: BaseException) -> bool:
+    return isinstance(error, (*CONNECTION_EXCEPTIONS, asyncio.CancelledError)) or type(error) is Exception
