@@ -2,6 +2,7 @@
 
 from shared.tickets import Stage
 from shared.topology import (
+    DEAD_DELIVERY_LIMIT,
     DEAD_QUEUE,
     DEAD_QUEUE_ARGUMENTS,
     DELIVERY_LIMIT,
@@ -30,4 +31,5 @@ def test_work_queues_are_quorum_queues_with_an_explicit_delivery_limit_and_nothi
 
 
 def test_queues_of_the_dead_keep_everything() -> None:
-    assert DEAD_QUEUE_ARGUMENTS == {"x-queue-type": "quorum"}
+    assert DEAD_QUEUE_ARGUMENTS == {"x-queue-type": "quorum", "x-delivery-limit": DEAD_DELIVERY_LIMIT}
+    assert DEAD_DELIVERY_LIMIT >= 1_000_000, "listing them must not use them up"
