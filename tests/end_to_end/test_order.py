@@ -1,6 +1,7 @@
 """Bursts, order and parallel work over two agent processes; the same webhook again and again."""
 
 import asyncio
+import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -33,14 +34,18 @@ async def test_one_turn_at_a_time_and_in_order(stack: Stack) -> None:
     """Messages that come while a turn runs belong to the next one, whichever process takes it."""
     shop = await stack.shop(window_ms=0)
     await two_agents(stack, LEEWAY_TEST_LATENCY_S="0.3")
-    texts = [f"question {n} about {word}" for n, word in enumerate(("price", "time", "place", "pain", "payment"))]
+    texts = [
+        f"question {n} about {word}" for n, word in enumerate(("price", "time", "place", "pain", "payment"))
+    ]
     for text in texts:
         await stack.deliver(shop, "sim", "order", text)
         await asyncio.sleep(0.4)
     await stack.settled()
-    turns = await stack.ask("select seq_from, seq_to, started_at, ended_at from leeway.turn order by seq_from")
-    assert all(one["ended_at"] <= other["started_at"] for one, other in zip(turns, turns[1:], strict=False))
-    assert all(one["seq_to"] < other["seq_from"] for one, other in zip(turns, turns[1:], strict=False))
+    turns = await stack.ask(
+        "select seq_from, seq_to, started_at, ended_at from leeway.turn order by seq_from"
+    )
+    assert all(one["ended_at"] <= other["started_at"] for one, other in itertools.pairwise(turns))
+    assert all(one["seq_to"] < other["seq_from"] for one, other in itertools.pairwise(turns))
     heard = " | ".join(reply.removeprefix("heard: ") for reply in await stack.replies("order")).split(" | ")
     assert list(dict.fromkeys(heard)) == texts, "each is answered, and in order"
 
@@ -102,7 +107,9 @@ async def test_a_request_keeps_its_messages_order_and_the_channels_times(stack: 
     earlier = {"id": "o-1", "from": "times", "text": "first", "at": (now - timedelta(seconds=20)).isoformat()}
     assert await stack.post(shop, "sim", {"messages": [earlier]}) == 200
     await stack.settled()
-    stored = await stack.ask("select body, channel_at from leeway.inbound_message order by channel_at, received_at, id")
+    stored = await stack.ask(
+        "select body, channel_at from leeway.inbound_message order by channel_at, received_at, id"
+    )
     assert [row["channel_at"] for row in stored] == [now - timedelta(seconds=s) for s in (20, 10, 10)]
     assert [row["body"] for row in stored] == ["first", "second", "third"]
     replies = " ".join(await stack.replies("times"))
@@ -113,7 +120,11 @@ async def test_no_part_numbers_one_answer(stack: Stack) -> None:
     """BUR-05 and DUP-01: three texts by the generic webhook within two seconds, out of the writer's order."""
     shop = await stack.shop(window_ms=1000)
     await two_agents(stack)
-    texts = ("tooth since yesterday and I would like", "Good morning, I have pain in a", "to come today after 17:00")
+    texts = (
+        "tooth since yesterday and I would like",
+        "Good morning, I have pain in a",
+        "to come today after 17:00",
+    )
     for text in texts:
         await stack.deliver(shop, "generic", "parts", text)
     await stack.answered(["parts"])

@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from shared.ids import new_id
-from shared.topology import EXCHANGE, WORK_QUEUE
 from shared.tickets import Stage
+from shared.topology import EXCHANGE, WORK_QUEUE
 from tests.support.brokers import raw_channel
 from tests.support.eventually import eventually
 from tests.support.servers import Servers
@@ -60,12 +60,12 @@ class TestRabbitMQ:
         stack = own_stack
         shop = await stack.shop()
         await stack.start()
-        senders = await write(stack, shop, 30)
+        senders = await write(stack, shop, 15)
         await own_servers.rabbitmq.kill()
         await eventually(lambda: not_ready(stack.one("guard")), within_s=30)
-        senders += await write(stack, shop, 30)
+        senders += await write(stack, shop, 15)
         await own_servers.rabbitmq.start()
-        senders += await write(stack, shop, 30)
+        senders += await write(stack, shop, 15)
         await stack.answered(senders)
         await eventually(lambda: all_ready(stack), within_s=60)
         assert await consumers(stack) == [1, 1, 1]
@@ -90,7 +90,7 @@ class TestRabbitMQ:
         stack = own_stack
         shop = await stack.shop()
         await stack.start()
-        for _ in range(3):
+        for _ in range(2):
             senders = await write(stack, shop, 4)
             await own_servers.rabbitmq.force_close_connections(stack.amqp_url)
             await stack.answered(senders)
@@ -145,8 +145,16 @@ class TestRabbitMQ:
 
         async def done() -> bool:
             nonlocal most
-            most = max(most, (await stack.ask("select count(*) as n from leeway.llm_call where state = 'started'"))[0]["n"])
-            return not (await stack.ask("select count(*) as n from leeway.turn where state = 'running'"))[0]["n"] and await stack.replies(senders[-1]) != []
+            most = max(
+                most,
+                (await stack.ask("select count(*) as n from leeway.llm_call where state = 'started'"))[0][
+                    "n"
+                ],
+            )
+            return (
+                not (await stack.ask("select count(*) as n from leeway.turn where state = 'running'"))[0]["n"]
+                and await stack.replies(senders[-1]) != []
+            )
 
         await eventually(done, within_s=60)
         await stack.answered(senders)
@@ -178,13 +186,16 @@ class TestPostgres:
 
     @pytest.mark.parametrize("hard", [False, True], ids=["restarted", "killed"])
     async def test_away_while_messages_are_under_way(
-        self, own_stack: Stack, own_servers: Servers, hard: bool  # noqa: FBT001
+        self,
+        own_stack: Stack,
+        own_servers: Servers,
+        hard: bool,
     ) -> None:
         stack = own_stack
         shop = await stack.shop()
         stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.5")
         await stack.start()
-        for pause in (0.05, 0.3, 0.6):
+        for pause in (0.05, 0.4):
             senders = await write(stack, shop, 6)
             await asyncio.sleep(pause)
             await own_servers.postgres.restart(hard=hard)
@@ -196,7 +207,7 @@ class TestPostgres:
         stack = own_stack
         shop = await stack.shop()
         await stack.start()
-        for _ in range(3):
+        for _ in range(2):
             senders = await write(stack, shop, 4)
             await own_servers.postgres.force_close_connections(stack.database_url)
             await stack.answered(senders)

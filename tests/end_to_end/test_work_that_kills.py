@@ -122,7 +122,9 @@ async def test_what_cannot_be_read_is_among_the_dead_and_the_rest_flows(stack: S
         await stack.deliver(shop, "sim", "beside", "hello")
         await stack.answered(["beside"])
         for stage in Stage:
-            await eventually(lambda stage=stage: holds(channel, DEAD_QUEUE[stage], len(UNREADABLE)), within_s=30)
+            await eventually(
+                lambda stage=stage: holds(channel, DEAD_QUEUE[stage], len(UNREADABLE)), within_s=30
+            )
             assert await count(channel, WORK_QUEUE[stage]) == 0
             queue = await channel.declare_queue(DEAD_QUEUE[stage], passive=True)
             message = await queue.get(no_ack=True)

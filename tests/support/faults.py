@@ -65,7 +65,10 @@ class Process:
 
     async def committed(self, service: str, statement: str) -> None:
         """Told of every committed statement; does not return when it was the last one."""
-        if (service, statement) == (self.fault.service, self.fault.after) and not self.fault.happened.is_set():
+        if (service, statement) == (
+            self.fault.service,
+            self.fault.after,
+        ) and not self.fault.happened.is_set():
             self.die()
             await asyncio.get_running_loop().create_future()
 
@@ -202,7 +205,11 @@ async def installation(
     def parts(service: str) -> Parts:
         database = FaultyDatabase(pool, process, service)
         return Parts(
-            settings=settings, clock=SystemClock(), broker=faulty, database=database, metrics=Metrics(process=False)
+            settings=settings,
+            clock=SystemClock(),
+            broker=faulty,
+            database=database,
+            metrics=Metrics(process=False),
         )
 
     wired = await ingest.wire(parts("ingest"))

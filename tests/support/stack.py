@@ -53,8 +53,10 @@ select (select count(*) from leeway.conversation_state
 """
 EVIDENCE = (
     "select now()",
-    "select * from leeway.conversation_state where guard_due_at is not null or due_at is not null or unguarded > 0"
-    " or lease_until > now() or sending_attempt is not null limit 5",
+    (
+        "select * from leeway.conversation_state where guard_due_at is not null or due_at is not null or unguarded > 0"
+        " or lease_until > now() or sending_attempt is not null limit 5"
+    ),
     "select * from leeway.outbound where state in ('queued', 'sending', 'unknown') limit 5",
     "select * from leeway.send_attempt where state in ('sending', 'unknown') limit 5",
     "select * from leeway.turn where state = 'running' limit 5",
@@ -62,8 +64,8 @@ EVIDENCE = (
     "select * from leeway.worker",
 )
 REPLIES = """
-select d.body from leeway.sim_delivery d join leeway.channel_account a on a.id = d.account
-where a.channel = 'sim' and d.user_id = $1 order by d.delivered_at, d.key
+select d.user_id, d.body from leeway.sim_delivery d join leeway.channel_account a on a.id = d.account
+where a.channel = 'sim' and d.user_id = any ($1::text[]) order by d.delivered_at, d.key
 """
 
 
@@ -352,17 +354,24 @@ class Stack:
 
     async def replies(self, sender: str) -> list[str]:
         """What the customer got, each idempotency key once: texts in order."""
-        return [row["body"] for row in await self.ask(REPLIES, sender)] or self.receiver.texts(sender)
+        return (await self.all_replies([sender]))[sender]
+
+    async def all_replies(self, senders: Sequence[str]) -> dict[str, list[str]]:
+        """What each customer got."""
+        got: dict[str, list[str]] = {sender: self.receiver.texts(sender) for sender in senders}
+        for row in await self.ask(REPLIES, list(senders)):
+            got[row["user_id"]].append(row["body"])
+        return got
 
     async def answered(self, senders: Sequence[str], *, count: int = 1, within_s: float = GENEROUS_S) -> None:
         """Wait until each of the customers has `count` replies and nothing is owed; none may have more."""
 
         async def holds() -> bool:
-            return all([len(await self.replies(sender)) >= count for sender in senders])  # noqa: C419  awaits inside
+            return all(len(replies) >= count for replies in (await self.all_replies(senders)).values())
 
         await self._until(holds, within_s=within_s)
         await self.settled(within_s=within_s)
-        got = {sender: await self.replies(sender) for sender in senders}
+        got = await self.all_replies(senders)
         assert all(len(replies) == count for replies in got.values()), got
 
     async def settled(self, *, within_s: float = GENEROUS_S) -> None:

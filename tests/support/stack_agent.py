@@ -46,7 +46,7 @@ class EchoModel:
         slow = re.search(r"slow (\d+(?:\.\d+)?)", said)
         await asyncio.sleep(float(slow[1]) if slow else self._latency_s)
 
-    def price(self, usage: Usage, *, model: str) -> Decimal | None:  # noqa: ARG002
+    def price(self, usage: Usage, *, model: str) -> Decimal | None:
         return Decimal(0)
 
     async def close(self) -> None:
