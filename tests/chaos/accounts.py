@@ -1,5 +1,6 @@
 """Afterwards: is every message accounted for, answered once, and in order?"""
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ async def problems(stack: Stack, script: Sequence[Written]) -> tuple[list[str], 
         )
     }
     expected = {one.id for one in script}
-    found += [f"message {id_} was taken with 200 and is not stored" for id_ in sorted(expected - messages.keys())]
+    found += [
+        f"message {id_} was taken with 200 and is not stored" for id_ in sorted(expected - messages.keys())
+    ]
     found += [f"message {id_} was never written" for id_ in sorted(messages.keys() - expected)]
     found += [f"message {id_} was never judged" for id_, row in messages.items() if row["seq"] is None]
     if (owed := (await stack.ask(OWED))[0][0]) != 0:
@@ -35,7 +38,9 @@ async def problems(stack: Stack, script: Sequence[Written]) -> tuple[list[str], 
             continue
         mark = one.text.rsplit(" ", 1)[1]
         if row["verdict"] == "turn" and not heard[mark]:
-            found.append(f"message {one.id} ({row['seq']=}) was for a turn, and no reply that arrived answers it")
+            found.append(
+                f"message {one.id} ({row['seq']=}) was for a turn, and no reply that arrived answers it"
+            )
         if row["verdict"] != "turn" and not row["reason"]:
             found.append(f"message {one.id} has verdict {row['verdict']} and no reason")
     reasons = Counter(f"{row['verdict']} {row['reason'] or ''}".strip() for row in messages.values())
@@ -48,29 +53,37 @@ async def _turns(stack: Stack) -> list[str]:
     rows = await stack.ask(
         "select conversation, id, seq_from, seq_to, state, started_at, ended_at from leeway.turn order by conversation, seq_from"
     )
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in itertools.pairwise(rows):
         if before["conversation"] == after["conversation"] and before["seq_to"] >= after["seq_from"]:
             found.append(f"turns {before['id']} and {after['id']} took the same messages")
-    found += [f"turn {row['id']} has no end" for row in rows if row["ended_at"] is None or row["state"] == "running"]
+    found += [
+        f"turn {row['id']} has no end" for row in rows if row["ended_at"] is None or row["state"] == "running"
+    ]
     return found
 
 
 async def _sends(stack: Stack) -> list[str]:
     """One outbound a turn, its deliveries under one key each; in a conversation they leave in the order they were made."""
     found = []
-    keys = [row["key"] for row in await stack.ask("select key from leeway.sim_delivery")] + list(stack.receiver.bodies)
+    keys = [row["key"] for row in await stack.ask("select key from leeway.sim_delivery")] + list(
+        stack.receiver.bodies
+    )
     delivered = Counter(key.split("_")[1] for key in keys)
     found += [f"outbound {id_} arrived {count} times" for id_, count in delivered.items() if count > 1]
     rows = await stack.ask(
         "select o.id, o.conversation, o.state, o.basis_seq, o.sent_at, o.origin, o.origin_kind from leeway.outbound o order by o.conversation, o.basis_seq, o.id"
     )
     sent = [row for row in rows if row["state"] in ("sent", "delivered", "read")]
-    found += [f"outbound {row['id']} is sent and never arrived" for row in sent if row["id"].hex not in delivered]
+    found += [
+        f"outbound {row['id']} is sent and never arrived" for row in sent if row["id"].hex not in delivered
+    ]
     known = {row["id"].hex: row["state"] for row in rows}
     found += [
-        f"outbound {id_} arrived and is {known.get(id_)}" for id_ in delivered if known.get(id_) not in ("sent", "delivered", "read", "draft")
+        f"outbound {id_} arrived and is {known.get(id_)}"
+        for id_ in delivered
+        if known.get(id_) not in ("sent", "delivered", "read", "draft")
     ]
-    for before, after in zip(sent, sent[1:], strict=False):
+    for before, after in itertools.pairwise(sent):
         if before["conversation"] == after["conversation"] and before["sent_at"] > after["sent_at"]:
             found.append(f"outbound {after['id']} left before {before['id']}, which was made earlier")
     turns = Counter(row["origin"] for row in rows if row["origin_kind"] == "turn")

@@ -9,10 +9,42 @@ from datetime import datetime, timedelta
 from shared.clock import SystemClock
 from tests.support.stack import Shop, Stack
 
-WORDS = (
-    "amber bridge candle desert engine forest garden harbor island jacket kettle lantern meadow needle orange pepper quarry "
-    "river saddle timber umbrella valley window yellow zipper anchor basket copper dragon elbow feather guitar hammer insect"
-).split()
+WORDS = [
+    "amber",
+    "bridge",
+    "candle",
+    "desert",
+    "engine",
+    "forest",
+    "garden",
+    "harbor",
+    "island",
+    "jacket",
+    "kettle",
+    "lantern",
+    "meadow",
+    "needle",
+    "orange",
+    "pepper",
+    "quarry",
+    "river",
+    "saddle",
+    "timber",
+    "umbrella",
+    "valley",
+    "window",
+    "yellow",
+    "zipper",
+    "anchor",
+    "basket",
+    "copper",
+    "dragon",
+    "elbow",
+    "feather",
+    "guitar",
+    "hammer",
+    "insect",
+]
 DUPLICATES = 0.15
 DELAYED = 0.15
 DELAY_MAX_S = 1.5
@@ -66,12 +98,24 @@ async def deliver_all(stack: Stack, shop: Shop, script: Sequence[Written], *, wi
         for copy in range(one.copies):
             while True:
                 requests += 1
-                if await stack.say(shop, one.sender.partition("-")[0], one.sender, one.text, message=one.id, at=one.at.isoformat()) == 200:
+                if (
+                    await stack.say(
+                        shop,
+                        one.sender.partition("-")[0],
+                        one.sender,
+                        one.text,
+                        message=one.id,
+                        at=one.at.isoformat(),
+                    )
+                    == 200
+                ):
                     break
                 await asyncio.sleep(0.3 + copy * 0.1)
 
     async with asyncio.timeout(within_s), asyncio.TaskGroup() as delivering:
         for one in script:
-            await asyncio.sleep(max(0.0, began + one.starts_s + one.delay_s - asyncio.get_running_loop().time()))
+            await asyncio.sleep(
+                max(0.0, began + one.starts_s + one.delay_s - asyncio.get_running_loop().time())
+            )
             delivering.create_task(deliver(one))
     return requests

@@ -58,7 +58,7 @@ class Faults:
             ("restart Postgres hard", lambda: postgres.restart(hard=True)),
             ("restart Postgres", postgres.restart),
             ("close RabbitMQ's connections", lambda: rabbitmq.force_close_connections(stack.amqp_url)),
-            ("end Postgres' sessions", lambda: self._end_sessions()),
+            ("end Postgres' sessions", self._end_sessions),
         ]
 
     async def _end_sessions(self) -> None:

@@ -59,7 +59,9 @@ async def _run(plan: Plan, servers: Servers, stack: Stack, chance: random.Random
         stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.1")
     await stack.start(agents=2)
     faults = Faults(stack, servers, chance, plan.pause_s)
-    script = write(messages=plan.messages, conversations=plan.conversations, seconds=plan.seconds, chance=chance)
+    script = write(
+        messages=plan.messages, conversations=plan.conversations, seconds=plan.seconds, chance=chance
+    )
     supervising = asyncio.create_task(faults.supervise())
     began = clock()
     try:

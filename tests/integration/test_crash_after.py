@@ -62,7 +62,10 @@ async def some_broker(kind: str, url: str) -> AsyncIterator[Broker]:
 
 @asynccontextmanager
 async def started(stack: Stack, kind: str, fault: Fault | None = None) -> AsyncIterator[Installation]:
-    async with some_broker(kind, stack.amqp_url) as broker, installation(stack.settings, broker, fault=fault) as one:
+    async with (
+        some_broker(kind, stack.amqp_url) as broker,
+        installation(stack.settings, broker, fault=fault) as one,
+    ):
         yield one
 
 

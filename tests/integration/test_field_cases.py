@@ -36,7 +36,9 @@ async def test_statuses_out_of_order_move_a_send_forward_only(stack: Stack) -> N
         await stack.answered([CUSTOMER])
         attempt = (await stack.ask("select id from leeway.send_attempt"))[0]["id"]
         for status in ("read", "delivered", "sent", "delivered"):
-            assert await one.post(shop, {"statuses": [{"status": status, "correlation": str(attempt)}]}) == 200
+            assert (
+                await one.post(shop, {"statuses": [{"status": status, "correlation": str(attempt)}]}) == 200
+            )
     assert [row["state"] for row in await stack.ask("select state from leeway.outbound")] == ["read"]
 
 
@@ -48,9 +50,15 @@ async def test_what_postgres_cannot_hold_is_stored_and_answered(stack: Stack) ->
         assert await one.say(shop, CUSTOMER, hostile, message="id\x00-1", name="An\x00a") == 200
         assert await one.say(shop, "+40700000002", "12345 is your code", message="m-2") == 200
         await stack.answered([CUSTOMER, "+40700000002"])
-    stored = {row["external_id"]: row["body"] for row in await stack.ask("select external_id, body from leeway.inbound_message")}
+    stored = {
+        row["external_id"]: row["body"]
+        for row in await stack.ask("select external_id, body from leeway.inbound_message")
+    }
     assert stored == {"id�-1": "Hello� there �", "m-2": "12345 is your code"}
-    assert [row["name"] for row in await stack.ask("select name from leeway.customer order by phone")] == ["An�a", None]
+    assert [row["name"] for row in await stack.ask("select name from leeway.customer order by phone")] == [
+        "An�a",
+        None,
+    ]
 
 
 @pytest.mark.parametrize("server_zone", ["UTC", "Europe/Bucharest", "America/St_Johns"])
@@ -90,4 +98,6 @@ async def test_a_repeat_beside_new_messages_changes_nothing(stack: Stack) -> Non
 
 
 async def is_idle(stack: Stack) -> bool:
-    return not await stack.ask("select from leeway.conversation_state where unguarded > 0 or due_at is not null")
+    return not await stack.ask(
+        "select from leeway.conversation_state where unguarded > 0 or due_at is not null"
+    )

@@ -107,13 +107,17 @@ class Nacks(StageLoop):
 
 
 @pytest.mark.parametrize(("loop", "kept"), [(StageLoop, True), (AcksFirst, False)], ids=["holds", "planted"])
-async def test_a_packet_is_acknowledged_when_its_claim_is_committed(loop: type[StageLoop], kept: bool) -> None:
+async def test_a_packet_is_acknowledged_when_its_claim_is_committed(
+    loop: type[StageLoop], kept: bool
+) -> None:
     broker, (packet,) = MemoryBroker(), packets(Stage.GUARD, [new_id()])
     await broker.publish(Stage.GUARD, [packet])
     async with looping(broker, Claims(dies=True), loop):
         await eventually(lambda: not broker._queues[Stage.GUARD].waiting)
         await asyncio.sleep(0.05)
-    assert (await broker.ready(Stage.GUARD) == 1) is kept, "of a worker that died in its claim the packet comes again"
+    assert (await broker.ready(Stage.GUARD) == 1) is kept, (
+        "of a worker that died in its claim the packet comes again"
+    )
 
 
 @pytest.mark.parametrize(("loop", "holds"), [(StageLoop, True), (Nacks, False)], ids=["holds", "planted"])
@@ -313,7 +317,9 @@ async def test_what_was_not_shown_is_not_executed(stack: Stack, monkeypatch: Pat
         await asked(stack, one, shop)
         if skips:
             await stack.ask("update leeway.pending_action set digest = $1", always)
-        await stack.ask("update clinic.service set names = replace(names::text, 'leaning', 'leaning de luxe')::jsonb")
+        await stack.ask(
+            "update clinic.service set names = replace(names::text, 'leaning', 'leaning de luxe')::jsonb"
+        )
         await one.say(shop, CUSTOMER, "YES", message="m-2")
         await stack.answered([CUSTOMER], count=2)
         assert bool(await stack.ask("select from clinic.appointment")) is skips
@@ -409,7 +415,9 @@ def taps_first(messages: Sequence[Heard], *, after: int) -> Taken:
     return Taken(messages=(taps[0],), seq_to=taps[0].seq) if taps else take(messages, after=after)
 
 
-@pytest.mark.parametrize(("taking", "in_order"), [(take, True), (taps_first, False)], ids=["holds", "planted"])
+@pytest.mark.parametrize(
+    ("taking", "in_order"), [(take, True), (taps_first, False)], ids=["holds", "planted"]
+)
 def test_a_tap_waits_for_the_text_ahead_of_it(taking: Callable[..., Taken], in_order: bool) -> None:
     burst = [heard(1, MessageKind.TEXT), heard(2, MessageKind.BUTTON), heard(3, MessageKind.TEXT)]
     turns, handled = [], 0

@@ -130,7 +130,7 @@ class World(NamedTuple):
     faults: int = 0
 
 
-class Violation(Exception):  # noqa: N818  it is the result that is looked for
+class Violation(Exception):
     """An invariant does not hold; its text says which."""
 
 
@@ -398,7 +398,7 @@ class Made(NamedTuple):
 
 
 @cache
-def _judgement(unjudged: tuple[int, ...], other: str, opted_out: bool) -> Judgement:  # noqa: FBT001
+def _judgement(unjudged: tuple[int, ...], other: str, opted_out: bool) -> Judgement:
     _, judgement = _judge(unjudged, other, opted_out)
     return Judgement(
         verdicts=tuple((one.message.int, one.verdict) for one in judgement.judged),
@@ -409,7 +409,7 @@ def _judgement(unjudged: tuple[int, ...], other: str, opted_out: bool) -> Judgem
 
 
 @cache
-def _judge(unjudged: tuple[int, ...], other: str, opted_out: bool):  # noqa: ANN202, FBT001
+def _judge(unjudged: tuple[int, ...], other: str, opted_out: bool):
     texts = TEXTS | {OTHER: OTHERS.get(other, "")}
     messages = tuple(
         in_order(
@@ -430,7 +430,7 @@ def _judge(unjudged: tuple[int, ...], other: str, opted_out: bool):  # noqa: ANN
 
 
 @cache
-def _recorded(row: Row, leased: bool, judgement: Judgement) -> Made:  # noqa: FBT001
+def _recorded(row: Row, leased: bool, judgement: Judgement) -> Made:
     messages, judged = _judge(*judgement.key)
     case = Case(
         conversation=ConversationId(UUID(int=1)),
@@ -555,7 +555,7 @@ def _heard(message: int, seq: int, text: str, verdict: Verdict) -> Heard:
 def _met(
     pending: tuple[str, int, int | None] | None,
     taken: tuple[tuple[int, int], ...],
-    order_by_seq: bool,  # noqa: FBT001
+    order_by_seq: bool,
 ) -> str:
     """The product's word on what the turn's messages mean to the pending action."""
     texts = TEXTS | {OTHER: OTHERS["more"]}
@@ -751,7 +751,7 @@ def _decision(world: World, rules: Rules, place: int) -> str:
 
 @cache
 def _decide(  # noqa: PLR0917
-    unguarded: int, customer_seq: int, opted_out: bool, sending: bool, in_row: int, first: bool, basis_seq: int, receipt: bool, may_have_left: bool  # noqa: FBT001
+    unguarded: int, customer_seq: int, opted_out: bool, sending: bool, in_row: int, first: bool, basis_seq: int, receipt: bool, may_have_left: bool
 ) -> str:  # fmt: skip
     snapshot = delivery.Snapshot(
         outbound=OutboundId(UUID(int=1)),

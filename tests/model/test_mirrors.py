@@ -197,7 +197,7 @@ async def test_i1_stores_what_is_new(office: Office) -> None:
             [
                 Request(
                     account=office.account,
-                    messages=tuple(map(lambda e: inbound(e, conversation), external)),
+                    messages=tuple(inbound(e, conversation) for e in external),
                     statuses=(),
                 )
             ]
@@ -252,7 +252,7 @@ AFTER_CLAIM = [
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "full"])
-async def test_a4_commits_under_its_own_lease(office: Office, plain: bool) -> None:  # noqa: FBT001
+async def test_a4_commits_under_its_own_lease(office: Office, plain: bool) -> None:
     for row in AFTER_CLAIM:
         turn = await claimed_turn(office)
         await office.set(turn.conversation, row, token=turn.token if row.token == 1 else None)
