@@ -16,6 +16,7 @@ from shared.signing import Signature, check
 from shared.telemetry.metrics import Metrics
 
 BODY_BYTES_MAX = 256 * 1024
+LENGTH_DIGITS_MAX = 18
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -107,7 +108,9 @@ def _address(scope: Scope) -> tuple[str, str]:
 
 async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
     stated = headers.get(b"content-length", b"0")
-    if not stated.isdigit() or int(stated) > BODY_BYTES_MAX:
+    if not stated.isdigit():
+        raise Refused(400, "content-length is not a number")
+    if len(stated) > LENGTH_DIGITS_MAX or int(stated) > BODY_BYTES_MAX:
         raise Refused(413, f"a body has at most {BODY_BYTES_MAX} bytes")
     chunks: list[bytes] = []
     size = 0
