@@ -50,6 +50,7 @@ TOOLS: Final = (
         kind=ToolKind.ACTION,
         risk=Risk.WRITE,
         wrong_call_costs="An hour of a dentist is held for nobody until someone cancels it.",
+        example="Can I have a cleaning on Thursday at 10?",
         floor=1,
         level=2,
         check=operations.check_booking,

@@ -6,15 +6,15 @@ from enum import StrEnum
 import structlog
 from pydantic import ValidationError
 
+from services.agent.commits import asking, saying
 from services.agent.core.digest import canonical, digest
 from services.agent.core.gate import Ask, rule
 from services.agent.core.pending import Confirmed
 from services.agent.core.turn import Pending, Turn
-from services.agent.core.wording import buttons_json, prompt
 from services.agent.engines.tool_loop import new_action
-from services.agent.ports import Commit, Committed, Execution, NewAction, Turns, TurnState
+from services.agent.ports import Committed, Execution, NewAction, Turns
 from shared.errors import Conflict, Unavailable
-from shared.ids import OutboundId, new_id
+from shared.ids import OutboundId
 from shared.locales import load
 from shared.packs import Done, Pack, Proposal, Refusal, Tool, ToolContext
 from shared.work.retry import CONFLICT_TRIES, jitter
@@ -156,24 +156,14 @@ class Executor:
         because: str | None = None,
         asks: NewAction | None = None,
     ) -> Result:
-        outbound = OutboundId(new_id())
-        locale = load(turn.locale)
-        committed = await execution.commit(
-            Commit(
-                turn=turn,
-                seq_to=turn.taken.seq_to,
-                state=TurnState.DONE,
-                outcome=ended.value,
-                outbound=outbound,
-                text=prompt(text, locale) if asks else text,
-                buttons=buttons_json(asks.id, locale) if asks else None,
-                receipt=ended is Ended.EXECUTED,
-                held="late" if turn.is_late else None,
-                ends=stored.id,
-                ends_as=ends_as,
-                ends_because=because,
-                asks=asks,
-                handoff="not_permitted" if ended is Ended.NOT_PERMITTED else None,
-            )
+        commit = asking(turn, ended.value, text, asks) if asks else saying(turn, ended.value, text)
+        commit = replace(
+            commit,
+            receipt=ended is Ended.EXECUTED,
+            ends=stored.id,
+            ends_as=ends_as,
+            ends_because=because,
+            handoff="not_permitted" if ended is Ended.NOT_PERMITTED else None,
         )
-        return Result(ended=ended, outbound=outbound, committed=committed)
+        committed = await execution.commit(commit)
+        return Result(ended=ended, outbound=commit.outbound, committed=committed)

@@ -9,6 +9,7 @@ from services.agent.engines.calling import Calling
 from services.agent.engines.tool_loop import ToolLoop
 from services.agent.execution import Executor
 from services.agent.handler import Agent
+from services.agent.questions import Questions
 from shared.database import load_queries
 from shared.llm.port import Model
 from shared.packs import Pack
@@ -43,12 +44,12 @@ async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Serv
     )
     answering = Answering(
         turns=turns,
+        questions=Questions(turns=turns, clock=parts.clock),
         engine=ToolLoop(calling=calling, turns=turns),
         executor=Executor(turns),
         packs=packs,
         broker=parts.broker,
         metrics=parts.metrics,
-        clock=parts.clock,
     )
     agent = Agent(
         turns=turns,

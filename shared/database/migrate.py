@@ -16,7 +16,8 @@ _FILE = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
 _LEDGER = """
 create schema if not exists leeway;
 create table if not exists leeway.schema_migration (
-  schema text not null, number int not null, name text not null, digest text not null, applied_at timestamptz not null default now(),
+  schema text not null, number int not null, name text not null, digest text not null,
+  applied_at timestamptz not null default now(),
   primary key (schema, number));
 """
 

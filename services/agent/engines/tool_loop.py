@@ -94,7 +94,7 @@ class ToolLoop:
                 return restored(earlier.pop(0))
             except msgspec.ValidationError:
                 earlier.clear()
-        request = replace(question.request, messages=tuple(messages))
+        request = question.request if n == 1 else replace(question.request, messages=tuple(messages))
         return await self._calling.call(question.turn, request, n=n, tools=unstored)
 
     async def _handle(
