@@ -85,6 +85,7 @@ async def _wired(
     database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts)
     broker = MemoryBroker()
     parts = Parts(settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=Metrics())
+    services: list[Service] = []
     try:
         async with as_owner(settings, vault_of(settings)) as businesses:
             business = await businesses.create(demo)
@@ -93,12 +94,10 @@ async def _wired(
             await seed_pack(database, packs[demo.pack], business, parts.clock)
             model = await configured_model(settings, packs)
             wired = await ingest.wire(parts)
-            services = [
-                wired.service,
-                await guard.wire(parts),
-                await agent.wire(parts, model=model, packs=packs),
-                await dispatch.wire(parts),
-            ]
+            services.append(wired.service)
+            services.append(await guard.wire(parts))
+            services.append(await agent.wire(parts, model=model, packs=packs))
+            services.append(await dispatch.wire(parts))
             yield OneProcess(
                 parts=parts,
                 services=services,
@@ -109,6 +108,8 @@ async def _wired(
                 sim_secret=await businesses.inbound_secret("sim", address),
             )
     finally:
+        for service in services:  # also those that were never run; again is a no-op
+            await service.close()
         await broker.close()
         await database.close()
 

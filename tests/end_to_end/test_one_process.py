@@ -3,7 +3,7 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +24,21 @@ from shared.settings import Timeouts, load_settings
 from shared.tickets import Stage
 from tests.support.commands import environment, leeway, started
 from tests.support.eventually import eventually
-from tests.support.process import free_port
+from tests.support.process import free_port, make_directory, remove_directory
 
 pytestmark = [pytest.mark.postgres, pytest.mark.stack]
 
 QUICK = replace(DEMO, window_ms=100)
 RUNNING = "Stop with Ctrl-C."
 ANA = "+40700000001"
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Not pytest's own: as root each new session of it shuts the way to those of all others, Postgres's too."""
+    directory = make_directory("one-process")
+    yield directory
+    remove_directory(directory)
 
 
 @asynccontextmanager
