@@ -79,7 +79,8 @@ class Reading:
         """The locale whose words it has; None when no words tell, or those of several."""
         if self.blank or len(self.forms) == 1:
             return None if self.blank else self._only()
-        weights = [_weight(locale, normal) for locale, normal in self.forms]
+        words = {normal: _words(normal) for normal in {normal for _, normal in self.forms}}
+        weights = [_weight(locale, normal, words[normal]) for locale, normal in self.forms]
         best = max(weights)
         if not best or weights.count(best) > 1:
             return None
@@ -87,7 +88,7 @@ class Reading:
 
     def _only(self) -> str | None:
         locale, normal = self.forms[0]
-        return locale.name if _weight(locale, normal) else None
+        return locale.name if _weight(locale, normal, _words(normal)) else None
 
 
 def read(text: str, locales: Sequence[Locale]) -> Reading:
@@ -101,7 +102,12 @@ def read(text: str, locales: Sequence[Locale]) -> Reading:
     return Reading(tuple((locale, locale.normalise(text)) for locale in locales), is_blank(text), whole)
 
 
-def _weight(locale: Locale, normal: str) -> int:
+def _words(normal: str) -> list[str]:
+    """Its first words, as many as are weighed."""
+    return _WORD.findall(normal, 0, _WORDS_WEIGHED_MAX * 8)[:_WORDS_WEIGHED_MAX]
+
+
+def _weight(locale: Locale, normal: str, words: Sequence[str]) -> int:
     """How many words speak for the locale; a phrase of its lists outweighs them."""
     if (
         locale.answers(normal)
@@ -110,5 +116,4 @@ def _weight(locale: Locale, normal: str) -> int:
         or normal in locale.handoff_words
     ):
         return _WORDS_WEIGHED_MAX
-    words = _WORD.findall(normal, 0, _WORDS_WEIGHED_MAX * 8)
-    return sum(map(locale.common_words.__contains__, words[:_WORDS_WEIGHED_MAX]))
+    return sum(map(locale.common_words.__contains__, words))
