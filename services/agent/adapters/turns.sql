@@ -22,7 +22,8 @@ locked as materialized (
 row as (
   update conversation_state s set lease_token = q.token, lease_worker = $5, lease_until = now() + $6::interval, window_opened_at = null, version = s.version + 1
   from locked q where s.conversation = q.conversation
-  returning s.*, q.turn, q.call, q.cause, q.cause_kind, q.seq_from, q.attempts, q.fruitless, q.turn_model),
+  returning s.conversation, s.business, s.lease_token, s.handled_seq, s.guarded_seq, s.handoff_epoch, s.mode, s.locale,
+    q.turn, q.call, q.cause, q.cause_kind, q.seq_from, q.attempts, q.fruitless, q.turn_model),
 gathered as materialized (
   select r.*, b.slug, b.name as business_name, b.pack, b.engine, b.locales, b.time_zone, b.mode as business_mode, b.day_cap_usd, b.stale_after_s,
     k.id as account, k.channel, k.mode as account_mode, c.customer, p.name as customer_name,
