@@ -11,7 +11,7 @@ from services.ingest.core.events import Malformed, Parsed
 from services.ingest.handler import Ingest
 from services.ingest.ports import Account, Inbox, Request
 from shared.clock import Clock
-from shared.errors import Misconfigured, Unavailable
+from shared.errors import LeewayError, Unavailable
 from shared.signing import Signature, check
 from shared.telemetry.metrics import Metrics
 
@@ -70,7 +70,7 @@ class Hooks:
                 "webhook not stored, the channel will deliver it again", channel=label, error=str(error)
             )
             status, sentence = 503, "not stored; deliver it again"
-        except Misconfigured as error:
+        except LeewayError as error:  # two transactions that met too often, a wrong key: never a 500
             log.error("webhook not stored", channel=label, error=str(error))
             status, sentence = 503, "not stored; deliver it again"
         self._metrics.webhooks.labels(label, str(status)).inc()
