@@ -1,0 +1,118 @@
+"""The record of turns as answering sees it: commits are kept, an execution is a list of steps that may be undone."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from services.agent.core.turn import Pending, Turn
+from services.agent.ports import CallRecord, Commit, Committed, Going, Share, ToolRecord
+from shared.errors import Conflict, Unavailable
+from shared.ids import ActionId, BusinessId, CallId, ConversationId, LeaseToken, MessageId, OutboundId
+from shared.packs import NO_SQL, Sql
+
+WRITTEN = Committed(written=True, live=True, again=False)
+
+
+@dataclass
+class MemoryTurns:
+    """services.agent.ports.Turns, without claims. `stored` is the pending action as its row has it; None: it ended."""
+
+    stored: Pending | None = None
+    answer: Committed = WRITTEN
+    conflicts: int = 0  # so many executions meet another transaction first
+    lost_at_commit: bool = False  # the connection breaks while COMMIT is under way
+    commits: list[Commit] = field(default_factory=list)
+    released: list[timedelta] = field(default_factory=list)
+    ended_calls: list[CallRecord] = field(default_factory=list)
+    receipts: dict[ActionId, str] = field(default_factory=dict)
+    confirmations: dict[ActionId, set[MessageId]] = field(default_factory=dict)
+    settled_prompts: list[OutboundId] = field(default_factory=list)
+    executions: int = 0
+
+    async def claim(self, conversations: Sequence[ConversationId], share: Share) -> Sequence[Turn]:
+        raise NotImplementedError
+
+    async def due(self, share: Share, *, most: int) -> Sequence[ConversationId]:
+        raise NotImplementedError
+
+    async def begin_call(
+        self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal | None, tools: Sequence[ToolRecord]
+    ) -> Going | None:  # fmt: skip
+        return Going(customer_seq=turn.taken.seq_to, superseded_in_row=0, unanswered_since=None, now=turn.now)
+
+    async def end_call(self, turn: Turn, call: CallRecord) -> None:
+        self.ended_calls.append(call)
+
+    async def commit(self, commit: Commit) -> Committed:
+        self.commits.append(commit)
+        return self.answer
+
+    async def release(self, turn: Turn, delay: timedelta) -> None:
+        self.released.append(delay)
+
+    async def give_back(self, turn: Turn, delay: timedelta) -> None:
+        raise NotImplementedError
+
+    async def heartbeat(self, leases: Sequence[tuple[ConversationId, LeaseToken]]) -> set[LeaseToken]:
+        return {token for _, token in leases}
+
+    async def spent_today(self, business: BusinessId) -> Decimal:
+        return Decimal(0)
+
+    @asynccontextmanager
+    async def _no_sql(self) -> AsyncIterator[Sql]:
+        yield NO_SQL
+
+    def tenant(self, business: BusinessId, pack: str) -> AbstractAsyncContextManager[Sql]:
+        return self._no_sql()
+
+    @asynccontextmanager
+    async def execution(self, turn: Turn) -> AsyncIterator["MemoryExecution"]:
+        self.executions += 1
+        if self.executions <= self.conflicts:
+            raise Conflict("met another")
+        execution = MemoryExecution(self)
+        yield execution
+        execution.keep()
+        if self.lost_at_commit:
+            raise Unavailable("the connection broke")
+
+    async def executed(self, action: ActionId) -> bool:
+        return action in self.receipts
+
+
+class MemoryExecution:
+    """services.agent.ports.Execution: what it did is kept when its block ends, and forgotten when it raises."""
+
+    def __init__(self, turns: MemoryTurns) -> None:
+        self._turns = turns
+        self._steps: list[Any] = []
+
+    async def lock(self, action: ActionId) -> Pending | None:
+        stored = self._turns.stored
+        return stored if stored is not None and stored.id == action else None
+
+    async def confirm(self, action: ActionId, message: MessageId) -> int:
+        had = self._turns.confirmations.setdefault(action, set())
+        had.add(message)
+        return len(had)
+
+    async def settle_prompt(self, prompt: OutboundId) -> None:
+        self._steps.append(lambda: self._turns.settled_prompts.append(prompt))
+
+    def tenant(self) -> AbstractAsyncContextManager[Sql]:
+        return self._turns._no_sql()
+
+    async def receipt(self, action: Pending, result: str) -> None:
+        self._steps.append(lambda: self._turns.receipts.update({action.id: result}))
+
+    async def commit(self, commit: Commit) -> Committed:
+        self._steps.append(lambda: self._turns.commits.append(commit))
+        return self._turns.answer
+
+    def keep(self) -> None:
+        for step in self._steps:
+            step()
