@@ -769,7 +769,6 @@ def _decide(  # noqa: PLR0917
         buttons=None,
         round=1,
         receipt=receipt,
-        action=None,
         parts_sent=0,
         tries=0,
         may_have_left=may_have_left,

@@ -219,7 +219,3 @@ def test_the_key_is_the_same_for_every_attempt_and_another_for_every_part_and_ro
 def test_the_key_may_stand_in_a_webhook_id() -> None:
     assert part_key(ONE, 1, 2) == "out_00000000000000000000000000000001_1_2"
     assert "." not in part_key(ONE, 1, 2)
-
-
-def test_a_snapshot_s_key_is_that_of_its_next_part() -> None:
-    assert snapshot(outbound=ONE, parts_sent=1).key == part_key(ONE, 1, 2)

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from services.agent.core.turn import Business, Heard, Pending, PromptState, Reply, StoredCall, Turn
 from shared.autonomy import Mode, strictest
-from shared.ids import AccountId, BusinessId
+from shared.ids import BusinessId
 from shared.messages import MessageKind, Verdict
 
 PROMPT_STATES: Mapping[str, PromptState] = {
@@ -32,16 +32,12 @@ def read_turn(row: Row, *, model: str) -> Turn:
         conversation=row["conversation"],
         token=row["lease_token"],
         business=_business(row),
-        account=AccountId(row["account"]),
-        channel=row["channel"],
         customer=row["customer"],
-        customer_name=row["customer_name"],
         locale=row["locale"] or row["locales"][0],
         mode=strictest(*(Mode(mode) for mode in modes if mode)),
         epoch=row["handoff_epoch"],
         attempt=row["attempts"],
         fruitless=row["fruitless"],
-        model_began_with=row["turn_model"],
         now=row["now"],
         messages=tuple(_heard(message) for message in row["messages"]),
         handled_seq=row["handled_seq"],

@@ -1,7 +1,7 @@
 """The nouns of a turn, and which messages it takes. No I/O here, and no clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 from shared.autonomy import Mode
 from shared.ids import (
-    AccountId,
     ActionId,
     BusinessId,
     CallId,
@@ -123,16 +122,12 @@ class Turn:
     conversation: ConversationId
     token: LeaseToken
     business: Business
-    account: AccountId
-    channel: str
     customer: CustomerId
-    customer_name: str | None
     locale: str
     mode: Mode
     epoch: int
     attempt: int
     fruitless: int
-    model_began_with: str
     now: datetime
     messages: tuple[Heard, ...]  # history and new ones, by seq
     handled_seq: int
@@ -157,7 +152,7 @@ class Turn:
 class Taken:
     """The messages that a turn answers, and the last seq it covers (those between are not for it)."""
 
-    messages: tuple[Heard, ...] = field(default=())
+    messages: tuple[Heard, ...] = ()
     seq_to: int
 
     @property

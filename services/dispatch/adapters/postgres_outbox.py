@@ -22,7 +22,7 @@ from services.dispatch.ports import Address, Claimed, Decided, Settlement, Store
 from shared.autonomy import Mode
 from shared.clock import Clock
 from shared.database import Database, load_queries
-from shared.ids import AccountId, ActionId, AttemptId, BusinessId, OutboundId, new_id
+from shared.ids import AccountId, AttemptId, BusinessId, OutboundId, new_id
 from shared.secrets import Vault
 from shared.signing import decode_secret
 from shared.work.presence import Presence
@@ -271,7 +271,6 @@ def _snapshot(row: Row) -> Snapshot:
         buttons=row["buttons"],
         round=row["round"],
         receipt=row["receipt"],
-        action=ActionId(row["action"]) if row["action"] else None,
         parts_sent=row["parts_sent"],
         tries=row["tries"],
         may_have_left=row["may_have_left"],

@@ -6,11 +6,10 @@ from enum import StrEnum
 from typing import assert_never
 
 from shared.autonomy import Mode, strictest
-from shared.ids import AccountId, ActionId, BusinessId, ConversationId, OutboundId
+from shared.ids import AccountId, BusinessId, ConversationId, OutboundId
 
 SUPERSEDED_IN_ROW_MAX = 2
 UNANSWERED_MAX = timedelta(seconds=30)
-BARRED_FOR = timedelta(seconds=1)
 
 
 class Origin(StrEnum):
@@ -53,7 +52,6 @@ class Snapshot:
     buttons: str | None
     round: int
     receipt: bool
-    action: ActionId | None
     parts_sent: int
     tries: int  # attempts so far
     may_have_left: bool  # one of them had an outcome that nobody knows
@@ -75,14 +73,12 @@ class Snapshot:
     superseded_in_row: int
     unanswered_since: datetime | None
 
-    @property
-    def key(self) -> str:
-        """The idempotency key of the next part: the same for every attempt at it, another for every decision."""
-        return part_key(self.outbound, self.round, self.parts_sent + 1)
-
 
 def part_key(outbound: OutboundId, round_: int, part: int) -> str:
-    """Letters, digits and underscores only: a webhook-id has no dot."""
+    """The idempotency key of a part: the same for every attempt at it, another for every decision.
+
+    Letters, digits and underscores only: a webhook-id has no dot.
+    """
     return f"out_{outbound.hex}_{round_}_{part}"
 
 
