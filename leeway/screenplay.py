@@ -74,7 +74,6 @@ class Screenplay:
             day for ahead in range(2, 7) if (day := today + timedelta(days=ahead)).weekday() in OPEN_ALL_DAY
         )
         self._weekday = WEEKDAYS[day.weekday()]
-        self._ten = datetime.combine(day, time(10), zone)
         self._three = datetime.combine(day, time(15), zone)
 
     async def play(self) -> bool:

@@ -7,7 +7,7 @@ session sees the business of its transaction alone. Nobody works as the owner.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import asyncpg
 
@@ -237,9 +237,3 @@ class Session:
             await self._connection.close(timeout=2)
         except AWAY:
             self._connection.terminate()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()

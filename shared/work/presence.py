@@ -6,8 +6,7 @@ Whoever gets the lock of a worker that holds leases knows that it is dead: its l
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -75,17 +74,6 @@ class Presence:
             await session.close()
 
 
-@asynccontextmanager
-async def present(url: str, stage: Stage, timeouts: Timeouts) -> AsyncIterator[Presence]:
-    """A worker number for as long as the context lasts (`keep` must run inside it)."""
-    presence = Presence(url, stage, timeouts)
-    await presence.enter()
-    try:
-        yield presence
-    finally:
-        await presence.leave()
-
-
 class Undertaker:
     """Finds dead workers and clears up after them, over a connection of its own so that locks are its alone."""
 
@@ -94,14 +82,10 @@ class Undertaker:
         self._timeouts = timeouts
         self._session: Session | None = None
 
-    async def bury(
-        self,
-        suspects: Sequence[int],
-        clear: Callable[[int], Awaitable[object]],
-    ) -> Sequence[int]:
-        """Of `suspects` (workers that hold something), run `clear` for each dead one; which ones were."""
+    async def bury(self, suspects: Sequence[int], clear: Callable[[int], Awaitable[object]]) -> None:
+        """Of `suspects` (workers that hold something), run `clear` for each dead one."""
         if not suspects:
-            return []
+            return
         if self._session is None or self._session.closed:
             self._session = await connect(self._url, timeouts=self._timeouts)
         rows = await self._session.fetch(QUERIES["try_dead"], list(suspects))
@@ -113,7 +97,6 @@ class Undertaker:
         finally:
             if dead:
                 await self._session.fetch(QUERIES["let_go"], dead)
-        return dead
 
     async def close(self) -> None:
         if self._session is not None:

@@ -1,7 +1,7 @@
 """The nouns of the guard: what it is told, and what it decides. No I/O here, and no clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -88,7 +88,7 @@ class Facts:
     messages_in_10_min: int = 0  # of the customer, judged before; no reactions
     seen: frozenset[MessageId] = frozenset()  # judged before in the same batch
     newest_answered_at: datetime | None = None  # the channel's time of the newest message answered
-    cap_reached: bool = False  # a failing check counts as reached
+    cap_reached: bool = False  # so does one of which the spending is unknown
     stale_after: timedelta = timedelta(hours=1)
     rate_per_10_min: int = 20
     takeover_quiet: timedelta = timedelta(minutes=60)
@@ -126,12 +126,9 @@ class Budget:
 
     cap_usd: Decimal | None
     spent_usd: Decimal | None
-    failed: bool = field(default=False)
 
     @property
     def reached(self) -> bool:
-        if self.failed:
-            return True
         if self.cap_usd is None:
             return False
         return self.spent_usd is None or self.spent_usd >= self.cap_usd

@@ -1,7 +1,6 @@
 """Questions about queues, over one channel that is kept for them."""
 
 import asyncio
-from dataclasses import dataclass
 
 from aio_pika.abc import AbstractChannel
 from aio_pika.exceptions import ChannelNotFoundEntity
@@ -15,12 +14,6 @@ class QueueMissing(Unavailable):
     """The queue is not there: somebody deleted it, or the broker lost its disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    ready: int
-    consumers: int
-
-
 class Asking:
     """Asks by passive declare. A channel that an answer closed is opened again for the next question."""
 
@@ -30,8 +23,8 @@ class Asking:
         self._channel: AbstractChannel | None = None
         self._turn = asyncio.Lock()
 
-    async def count(self, queue: str) -> Count:
-        """Packets ready and consumers of the queue, all processes'. Raises QueueMissing, Unavailable."""
+    async def ready(self, queue: str) -> int:
+        """How many packets wait in the queue. Raises QueueMissing, Unavailable."""
         connection = self._link.connection()
         with translated(f"counting {queue}"):
             async with asyncio.timeout(self._timeout_s), self._turn:
@@ -41,4 +34,4 @@ class Asking:
                     declared = (await self._channel.declare_queue(queue, passive=True)).declaration_result
                 except ChannelNotFoundEntity as error:
                     raise QueueMissing(f"RabbitMQ has no queue {queue}") from error
-        return Count(ready=declared.message_count or 0, consumers=declared.consumer_count or 0)
+        return declared.message_count or 0

@@ -74,7 +74,7 @@ class RabbitBroker:
             await consumer.close()
 
     async def ready(self, stage: Stage) -> int:
-        return (await self._asking.count(WORK_QUEUE[stage])).ready
+        return await self._asking.ready(WORK_QUEUE[stage])
 
     async def dead_letters(self, stage: Stage, *, most: int) -> Sequence[DeadLetter]:
         connection = self._consuming.connection()
