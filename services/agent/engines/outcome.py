@@ -1,6 +1,6 @@
 """What an engine's work on a turn came to. The handler makes a commit of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from services.agent.ports import CallRecord, NewAction, ToolRecord
@@ -49,7 +49,7 @@ class Falls:
     """No usable answer: the fixed reply and a handoff."""
 
     reason: FallbackReason
-    tools: tuple[ToolRecord, ...] = field(default=())
+    tools: tuple[ToolRecord, ...] = ()
     last_call: CallRecord | None = None  # still open: the commit closes it
 
 

@@ -1,6 +1,6 @@
 """What a judgement makes of the conversation's row: the pure transition that the guard records. Values, not SQL."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from services.guard.core.verdict import Facts, Judged, Judgement, Notice, Reason, Unjudged
@@ -61,7 +61,7 @@ class Record:
     action_ends: bool = False
     drafts_superseded: tuple[OutboundId, ...] = ()
     notices: tuple[tuple[MessageId, Notice], ...] = ()
-    flags: tuple[tuple[MessageId, str], ...] = field(default=())
+    flags: tuple[tuple[MessageId, str], ...] = ()
 
     @property
     def plain(self) -> bool:

@@ -1,7 +1,7 @@
 """The nouns of ingest: what a request carried, whatever its channel. Parsers return these and never raise anything else
 than Malformed for a request that is none."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from shared.errors import Unusable
@@ -49,4 +49,4 @@ class Parsed:
 
     messages: tuple[Inbound, ...] = ()
     statuses: tuple[Status, ...] = ()
-    passed_over: tuple[str, ...] = field(default=())
+    passed_over: tuple[str, ...] = ()
