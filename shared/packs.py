@@ -59,9 +59,7 @@ class ToolContext:
     now: datetime  # business time, zone UTC
     zone: ZoneInfo
     locale: str
-    said: str = (
-        ""  # the customer's own words in this turn: a check may hold the model's arguments against them
-    )
+    said: str = ""  # the customer's own words in this turn: a check may hold the arguments against them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +121,12 @@ class Tool:
     read: Read | None = None
     check: Check | None = None  # the dry run: at the proposal, and again at execution
     execute: Execute | None = None  # idempotent by the key it is given
-    word_prompt: Callable[[Mapping[str, Any], str], str] | None = (
-        None  # (shown, locale) → the question, without how to answer
-    )
-    word_done: Callable[[Mapping[str, Any], str], str] | None = None  # (result, locale) → what was done
-    word_refusal: Callable[[Refusal, str], str] | None = (
-        None  # (refusal, locale) → why not, and what else is possible
-    )
+    # (shown, locale) → the question, without how to answer
+    word_prompt: Callable[[Mapping[str, Any], str], str] | None = None
+    # (result, locale) → what was done
+    word_done: Callable[[Mapping[str, Any], str], str] | None = None
+    # (refusal, locale) → why not, and what else is possible
+    word_refusal: Callable[[Refusal, str], str] | None = None
 
 
 class Pack(Protocol):

@@ -8,9 +8,7 @@ from typing import Final
 from shared.tickets import Stage
 
 EXCHANGE: Final = "leeway"
-DELIVERY_LIMIT: Final = (
-    20  # explicit, since its default differs by version; it decides nothing about a message
-)
+DELIVERY_LIMIT: Final = 20  # explicit, since the default differs by version; it decides about no message
 QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
 # Listing the dead delivers them and gives them back; from 4.0 on, twenty times of that would drop them.
 DEAD_DELIVERY_LIMIT: Final = 1_000_000

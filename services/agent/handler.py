@@ -22,9 +22,7 @@ from shared.work.slots import Slots
 DUE_EVERY_S = 0.25
 LOST_GRACE_S = 1.0
 FRUITLESS_MAX = 5
-LONELY_FROM = (
-    3  # a turn that was fruitless so often runs alone, so that a neighbour which kills it is found out
-)
+LONELY_FROM = 3  # so often fruitless, a turn runs alone: a neighbour that kills it is found out
 LONELY_AGAIN_AFTER = timedelta(seconds=1)
 RAISED_AGAIN_AFTER = timedelta(seconds=2)
 AWAY_AGAIN_AFTER = timedelta(seconds=1)
@@ -55,9 +53,8 @@ class Agent:
         self._lonely: list[Turn] = []
         self._lonely_came = asyncio.Event()
         self._claiming = asyncio.Lock()
-        self._left_over = (
-            False  # the last claim could not take all that was asked: look again when a turn ends
-        )
+        # Whether the last claim could not take all that was asked: then a turn's end is a time to look again.
+        self._left_over = False
         self._look_again = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._stopping = False

@@ -40,9 +40,8 @@ class _Queue:
             message = self.waiting.popleft()
             try:
                 packet = decode(message.body, self.stage)
-            except (
-                Exception
-            ) as error:  # as in RabbitMQ's consumer: no message that can't be read may stay in hand
+            except Exception as error:
+                # As in RabbitMQ's consumer: no message that can't be read may stay in hand.
                 reason = str(error) or type(error).__name__
                 self.dead.append(DeadLetter(stage=self.stage, reason=reason, body=message.body))
             else:
@@ -138,9 +137,8 @@ class MemoryBroker:
             raise NotPublished("the broker is closed")
         for packet in packets:
             self._queues[stage].put(encode(packet))
-        await asyncio.sleep(
-            0
-        )  # a confirm takes a turn of the loop, so that who only publishes starves nobody
+        # A confirm takes a turn of the loop, so that who only publishes starves nobody.
+        await asyncio.sleep(0)
 
     @asynccontextmanager
     async def consume(self, stage: Stage, *, prefetch: int) -> AsyncIterator[MemoryConsumer]:

@@ -23,11 +23,8 @@ from shared.telemetry.metrics import Metrics
 from shared.work.service import Parts, Service
 
 START_PAUSE_MAX_S = 5.0
-GARBAGE_AFTER = (
-    50_000,
-    20,
-    50,
-)  # objects of a batch outlive the default's 700, which walks them again and again
+# The objects of a batch outlive the default's 700, which walks them again and again.
+GARBAGE_AFTER = (50_000, 20, 50)
 
 log = structlog.get_logger(__name__)
 

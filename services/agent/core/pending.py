@@ -1,4 +1,4 @@
-"""What a turn's words mean to a pending action: the table of behaviour.md §4, as far as it is built. Pure.
+"""What a turn's words mean to a pending action. Pure.
 
 A deterministic matcher said what the words are; here their order against the prompt, its state and its age decide.
 """
@@ -15,9 +15,8 @@ from shared.ids import ActionId, MessageId
 VALID_FOR = timedelta(minutes=15)
 RECHECKED_FOR = timedelta(days=1)
 WAIT = timedelta(seconds=1)
-CHANNEL_CLOCK_SLACK = timedelta(
-    seconds=2
-)  # our sending less this, while the channel has not said when it took the prompt
+# A yes may be older than our sending by so much: the channel does not say when it took the prompt.
+CHANNEL_CLOCK_SLACK = timedelta(seconds=2)
 BUTTON_PREFIX = "pa"
 
 

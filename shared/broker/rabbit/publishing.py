@@ -16,9 +16,8 @@ from shared.broker.rabbit.trouble import RAISED, cancellations, in_words, only_t
 from shared.errors import LeewayError, NotPublished
 from shared.topology import EXCHANGE
 
-LEFT_TO_CONSUMERS_S = (
-    1.0  # the queue's consumers declare it themselves once they hear, and not all hear at once
-)
+# A missing queue's consumers declare it themselves once they hear, and not all hear at once.
+LEFT_TO_CONSUMERS_S = 1.0
 Headers = FieldTable
 
 

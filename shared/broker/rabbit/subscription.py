@@ -127,9 +127,8 @@ class Subscription:
         self._in_hand.add(tag)
         try:
             packet = decode(body, self._stage)
-        except (
-            Exception
-        ) as error:  # Unusable; and should it fail otherwise, the message must not stay in hand
+        except Exception as error:
+            # Unusable; and should it fail otherwise, the message must not stay in hand.
             reason = str(error) or type(error).__name__
             self._unreadable(Unreadable(body=body, reason=reason, tag=tag, subscription=self))
             return

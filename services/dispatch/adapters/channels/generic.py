@@ -120,7 +120,7 @@ def _data(claimed: Claimed, webhook_id: str) -> dict[str, object]:
 
 
 def _read(response: httpx2.Response) -> Outcome:
-    """The receiver's status by what follows from it (Standard Webhooks; behaviour.md §8 decides where they differ)."""
+    """The receiver's status by what follows from it: the table of docs/channels/generic.md."""
     status = response.status_code
     if 200 <= status < 300:
         return Accepted(provider_id=None)
