@@ -184,19 +184,21 @@ select distinct worker from send_attempt where state = 'sending'
 -- name: abandon
 -- W2 and W3: sends of a dead worker ($1), or ($1 null) under way for longer than $2: nobody knows whether they left. Where the channel takes an
 -- idempotency key ($3) they are queued again under the same key; elsewhere they are `unknown`, and never sent again by themselves. A worker's
--- death counts against what it was sending: after $4 of them it is `unknown` everywhere, else a send that kills would kill for ever.
+-- death counts against what it was sending: from the third on each waits its turn, half a second after the one before, so that the one that
+-- kills is found out; after $4 it is `unknown` everywhere, else a send that kills would kill for ever.
 with lost as materialized (
-  select a.id, a.conversation, a.outbound, k.channel = any ($3::text[]) and o.suspect < $4::int as again
+  select a.id, a.conversation, a.outbound, k.channel = any ($3::text[]) and o.suspect < $4::int as again,
+    case when $1::int is not null and o.suspect >= 2 then row_number() over (order by a.started_at, a.id) * interval '500 ms' end as wait
   from send_attempt a join channel_account k on k.id = a.account and k.business = a.business join outbound o on o.id = a.outbound
   where a.state = 'sending' and (a.worker = $1 or ($1::int is null and a.started_at < now() - $2::interval))),
 locked as materialized (
   select l.* from lost l join conversation_state s on s.conversation = l.conversation order by s.conversation for no key update of s),
 a as (
   update send_attempt a set state = case when l.again then 'retried' else 'unknown' end, settled_at = now(), reason = 'nobody_knows' from locked l
-  where a.id = l.id and a.state = 'sending' returning a.id, a.outbound, a.conversation, l.again),
+  where a.id = l.id and a.state = 'sending' returning a.id, a.outbound, a.conversation, l.again, l.wait),
 o as (
-  update outbound o set state = case when a.again then 'queued' else 'unknown' end, reason = case when a.again then o.reason else 'no_answer' end, not_before = null, ring_at = case when a.again then now() end,
-    suspect = o.suspect + case when $1::int is null then 0 else 1 end
+  update outbound o set state = case when a.again then 'queued' else 'unknown' end, reason = case when a.again then o.reason else 'no_answer' end, not_before = case when a.again then now() + a.wait end,
+    ring_at = case when a.again then coalesce(now() + a.wait, now()) end, suspect = o.suspect + case when $1::int is null then 0 else 1 end
   from a where o.id = a.outbound and o.state = 'sending' returning o.id, o.state),
 row as (
   update conversation_state s set sending_attempt = null, version = s.version + 1 from a where s.conversation = a.conversation and s.sending_attempt = a.id)
