@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-import structlog
 from pydantic import ValidationError
 
 from services.agent.commits import asking, saying
@@ -13,13 +12,11 @@ from services.agent.core.pending import Confirmed
 from services.agent.core.turn import Pending, Turn
 from services.agent.engines.tool_loop import new_action
 from services.agent.ports import Committed, Execution, NewAction, Turns
-from shared.errors import Conflict, Unavailable
+from shared.errors import Unavailable
 from shared.ids import OutboundId
 from shared.locales import load
 from shared.packs import Done, Pack, Proposal, Refusal, Tool, ToolContext
-from shared.work.retry import CONFLICT_TRIES, jitter
-
-log = structlog.get_logger(__name__)
+from shared.work.retry import retried
 
 
 class Ended(StrEnum):
@@ -50,19 +47,17 @@ class Executor:
     ) -> Result:
         """Once, whole, or not at all. Met another transaction: again whole, three times. Raises Unavailable only when it is
         sure that nothing was written."""
-        for left in range(CONFLICT_TRIES, 0, -1):
-            try:
-                async with self._turns.execution(turn) as execution:
-                    return await self._inside(execution, turn, pending, confirmed, pack, context)
-            except Conflict:
-                if left == 1:
-                    raise
-                await jitter()
-            except Unavailable:
-                if await self._turns.executed(pending.id):
-                    return Result(ended=Ended.EXECUTED)
-                raise
-        raise AssertionError
+
+        async def once() -> Result:
+            async with self._turns.execution(turn) as execution:
+                return await self._inside(execution, turn, pending, confirmed, pack, context)
+
+        try:
+            return await retried(once)
+        except Unavailable:
+            if await self._turns.executed(pending.id):
+                return Result(ended=Ended.EXECUTED)
+            raise
 
     async def _inside(
         self,

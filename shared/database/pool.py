@@ -15,7 +15,7 @@ from shared.database.queries import Queries
 from shared.errors import Conflict, ConstraintRefused, Unavailable
 from shared.ids import BusinessId
 from shared.settings import Timeouts
-from shared.work.retry import CONFLICT_TRIES, jitter
+from shared.work.retry import retried
 
 Row = Mapping[str, Any]
 Result = TypeVar("Result")
@@ -157,18 +157,6 @@ class Tenant:
             asyncpg.CheckViolationError,
         ) as error:
             raise ConstraintRefused(error.constraint_name or "constraint") from error
-
-
-async def retried(work: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a whole transaction again when it met another one: three times, with jitter; then Conflict."""
-    for left in range(CONFLICT_TRIES, 0, -1):
-        try:
-            return await work()
-        except Conflict:
-            if left == 1:
-                raise
-            await jitter()
-    raise AssertionError
 
 
 async def _translated(once: Callable[[], Awaitable[Result]]) -> Result:

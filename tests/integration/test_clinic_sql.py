@@ -23,11 +23,11 @@ from packs.clinic.operations import (
 from packs.clinic.prompt import prompt_facts
 from shared.database import Database, load_queries, open_pool
 from shared.database.migrate import migrate
-from shared.database.pool import retried
 from shared.errors import ConstraintRefused
 from shared.ids import BusinessId, CustomerId, new_id
 from shared.packs import Done, Established, Proposal, Refusal, Row, Sql, ToolContext
 from shared.settings import Timeouts
+from shared.work.retry import retried
 
 pytestmark = pytest.mark.postgres
 
