@@ -1,6 +1,6 @@
 """What a turn comes to: match a pending action without a model, or let the engine understand; then one commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -43,8 +43,7 @@ from shared.locales import load
 from shared.packs import Pack, Proposal
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
-from shared.work.batches import Batcher
-from shared.work.stage import ring
+from shared.work.stage import rings
 
 RINGS_MOST = 100
 UNSUPPORTED_AT_MOST_EVERY = timedelta(minutes=10)
@@ -71,9 +70,8 @@ class Answering:
         self._engine = engine
         self._executor = executor
         self._packs = packs
-        self._broker = broker
         self._metrics = metrics
-        self._rings: Batcher[OutboundId, None] = Batcher(self._ring, most=RINGS_MOST)
+        self._rings = rings(broker, Stage.DISPATCH, most=RINGS_MOST)
 
     async def run(self) -> None:
         await self._rings.run()
@@ -233,10 +231,6 @@ class Answering:
         self._metrics.turns.labels(business, outcome if committed.live else "cut_off").inc()
         if outbound is not None:
             self._rings.enqueue(outbound)
-
-    async def _ring(self, outbounds: Sequence[OutboundId]) -> Sequence[None]:
-        await ring(self._broker, Stage.DISPATCH, outbounds)
-        return [None] * len(outbounds)
 
 
 def _pending(turn: Turn) -> Pending:

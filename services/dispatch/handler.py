@@ -39,7 +39,7 @@ from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.slots import Slots
-from shared.work.stage import BACKOFF_FIRST_S, BACKOFF_MAX_S, ring
+from shared.work.stage import BACKOFF_FIRST_S, BACKOFF_MAX_S, rings
 
 GATHERS_MAX = 3
 SETTLES_MOST = 100
@@ -63,13 +63,12 @@ class Dispatch:
     ) -> None:
         self._outbox = outbox
         self._channels = channels
-        self._broker = broker
         self._metrics = metrics
         self._clock = clock
         self._timeouts = timeouts
         self._slots = slots
         self._settles: Batcher[Settlement, Stored] = Batcher(self._settle, most=SETTLES_MOST)
-        self._rings: Batcher[OutboundId, None] = Batcher(self._ring, most=SETTLES_MOST)
+        self._rings = rings(broker, Stage.DISPATCH, most=SETTLES_MOST)
         self._sends: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -211,10 +210,6 @@ class Dispatch:
     async def _settle(self, settlements: Sequence[Settlement]) -> Sequence[Stored]:
         stored = await self._outbox.settle(settlements)
         return [stored[one.claimed.attempt] for one in settlements]
-
-    async def _ring(self, outbounds: Sequence[OutboundId]) -> Sequence[None]:
-        await ring(self._broker, Stage.DISPATCH, outbounds)
-        return [None] * len(outbounds)
 
 
 def _became(decision: Decision) -> tuple[str, str]:

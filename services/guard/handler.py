@@ -1,7 +1,6 @@
 """A conversation's way through the guard: gather, judge, record while it is still true, ring."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -11,12 +10,12 @@ from services.guard.core.record import Case, Record, record
 from services.guard.core.verdict import Judgement, Notice
 from services.guard.ports import Conversations
 from shared.broker.port import Broker
-from shared.ids import ConversationId, OutboundId
+from shared.ids import ConversationId
 from shared.locales import load
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from shared.work.batches import Batcher
-from shared.work.stage import ring
+from shared.work.stage import rings
 
 GATHERS_MAX = 5
 RINGS_MOST = 400
@@ -29,14 +28,13 @@ class Guard:
 
     def __init__(self, *, conversations: Conversations, broker: Broker, metrics: Metrics, batch: int) -> None:
         self._conversations = conversations
-        self._broker = broker
         self._metrics = metrics
         self._batch = batch
-        self._agent_rings: Batcher[ConversationId, None] = Batcher(self._ring_agent, most=RINGS_MOST)
-        self._dispatch_rings: Batcher[OutboundId, None] = Batcher(self._ring_dispatch, most=RINGS_MOST)
+        self._agent_rings = rings(broker, Stage.AGENT, most=RINGS_MOST)
+        self._dispatch_rings = rings(broker, Stage.DISPATCH, most=RINGS_MOST)
 
     @property
-    def batchers(self) -> Sequence[Batcher[Any, Any]]:
+    def batchers(self) -> Sequence[Batcher[UUID, None]]:
         """What must run beside this: rings leave while the next batch is judged."""
         return (self._agent_rings, self._dispatch_rings)
 
@@ -84,14 +82,6 @@ class Guard:
         for notice in (notice for notices in recorded.values() for notice in notices):
             self._dispatch_rings.enqueue(notice)
         return [one.case.conversation for one in records if one.case.conversation not in recorded]
-
-    async def _ring_agent(self, conversations: Sequence[ConversationId]) -> Sequence[None]:
-        await ring(self._broker, Stage.AGENT, conversations)
-        return [None] * len(conversations)
-
-    async def _ring_dispatch(self, notices: Sequence[OutboundId]) -> Sequence[None]:
-        await ring(self._broker, Stage.DISPATCH, notices)
-        return [None] * len(notices)
 
     def _counted(self, records: Sequence[Record]) -> None:
         self._metrics.batch_size.labels(Stage.GUARD.value).observe(len(records))

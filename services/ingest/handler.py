@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from services.ingest.ports import Inbox, Request
 from shared.broker.port import Broker
-from shared.ids import ConversationId
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from shared.work.batches import Batcher
-from shared.work.stage import ring
+from shared.work.stage import rings
 
 REQUESTS_MOST = 200
 RINGS_MOST = 400
@@ -19,10 +18,9 @@ class Ingest:
 
     def __init__(self, *, inbox: Inbox, broker: Broker, metrics: Metrics) -> None:
         self._inbox = inbox
-        self._broker = broker
         self._metrics = metrics
         self._commits: Batcher[Request, None] = Batcher(self._commit, most=REQUESTS_MOST)
-        self._rings: Batcher[ConversationId, None] = Batcher(self._ring, most=RINGS_MOST)
+        self._rings = rings(broker, Stage.GUARD, most=RINGS_MOST)
 
     async def receive(self, request: Request) -> None:
         """Return once everything in the request is committed. Raises Unavailable when that failed or is unknown."""
@@ -43,7 +41,3 @@ class Ingest:
         if any(request.statuses for request in requests):
             self._metrics.statuses_held.inc(await self._inbox.settle_statuses(requests))
         return [None] * len(requests)
-
-    async def _ring(self, conversations: Sequence[ConversationId]) -> Sequence[None]:
-        await ring(self._broker, Stage.GUARD, conversations)
-        return [None] * len(conversations)

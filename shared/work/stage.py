@@ -17,6 +17,7 @@ from shared.broker.port import Broker, Consumer, Delivery
 from shared.clock import Clock
 from shared.errors import NotPublished, Unavailable
 from shared.tickets import Stage, packets
+from shared.work.batches import Batcher
 
 ATTEMPTS_MAX = 5
 BACKOFF_FIRST_S = 0.1
@@ -187,3 +188,13 @@ async def ring(broker: Broker, stage: Stage, ids: Sequence[UUID]) -> None:
         log.warning(
             "tickets not published, their rows owe the work", stage=stage, tickets=len(ids), error=str(error)
         )
+
+
+def rings(broker: Broker, stage: Stage, *, most: int) -> Batcher[UUID, None]:
+    """Rings what is enqueued, at most so many in a batch, while who enqueued goes on. `run` must run beside it."""
+
+    async def ring_all(ids: Sequence[UUID]) -> Sequence[None]:
+        await ring(broker, stage, ids)
+        return [None] * len(ids)
+
+    return Batcher(ring_all, most=most)
