@@ -203,7 +203,15 @@ PURE = [
     *(path for path in python_files() if re.match(r"packs/\w+/rules\.py", name_of(path))),
     *(
         ROOT / "shared" / name
-        for name in ("tickets.py", "autonomy.py", "errors.py", "messages.py", "words.py", "text.py")
+        for name in (
+            "tickets.py",
+            "autonomy.py",
+            "errors.py",
+            "messages.py",
+            "supersede.py",
+            "words.py",
+            "text.py",
+        )
     ),
 ]
 NOT_PURE = (

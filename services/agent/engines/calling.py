@@ -13,6 +13,7 @@ from services.agent.ports import CallRecord, Going, Metered, ToolRecord, Turns
 from shared.clock import Clock
 from shared.ids import CallId, new_id
 from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request
+from shared.supersede import may_give_way
 from shared.telemetry.metrics import Metrics
 
 TRIES_MAX = 2
@@ -27,8 +28,6 @@ AGAIN = frozenset(
     }
 )
 RESERVED_USD = Decimal("0.02")  # of a call under way, where a cap is set
-SUPERSEDED_IN_ROW_MAX = 2
-UNANSWERED_MAX_S = 30.0
 
 log = structlog.get_logger(__name__)
 
@@ -154,11 +153,12 @@ def restored(text: str) -> Answer:
 
 
 def _overtaken(turn: Turn, going: Going) -> bool:
-    """Whether to stop before the call: saves it, but at most twice in a row and not after 30 s of waiting."""
-    if going.customer_seq <= turn.taken.seq_to or going.superseded_in_row >= SUPERSEDED_IN_ROW_MAX:
-        return False
-    waited = (going.now - going.unanswered_since).total_seconds() if going.unanswered_since else 0.0
-    return waited <= UNANSWERED_MAX_S
+    """Whether the customer wrote again and the next turn may answer both: that saves the call."""
+    return going.customer_seq > turn.taken.seq_to and may_give_way(
+        superseded_in_row=going.superseded_in_row,
+        unanswered_since=going.unanswered_since,
+        now=going.now,
+    )
 
 
 def _closed(call: CallId, n: int, *, error: str, latency_ms: int = 0) -> CallRecord:

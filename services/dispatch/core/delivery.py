@@ -7,9 +7,7 @@ from typing import assert_never
 
 from shared.autonomy import Mode, strictest
 from shared.ids import AccountId, BusinessId, ConversationId, OutboundId
-
-SUPERSEDED_IN_ROW_MAX = 2
-UNANSWERED_MAX = timedelta(seconds=30)
+from shared.supersede import may_give_way
 
 
 class Origin(StrEnum):
@@ -165,6 +163,8 @@ def _is_superseded(reply: Snapshot) -> bool:
         or reply.round > 1
     ):
         return False
-    if reply.customer_seq <= reply.basis_seq or reply.superseded_in_row >= SUPERSEDED_IN_ROW_MAX:
-        return False
-    return reply.unanswered_since is None or reply.now - reply.unanswered_since <= UNANSWERED_MAX
+    return reply.customer_seq > reply.basis_seq and may_give_way(
+        superseded_in_row=reply.superseded_in_row,
+        unanswered_since=reply.unanswered_since,
+        now=reply.now,
+    )
