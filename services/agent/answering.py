@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import assert_never
 
 import structlog
 
@@ -105,6 +106,8 @@ class Answering:
                 await self._commit(saying(turn, "no_longer_open", _notice(turn, "no_longer_open")))
             case NewRequest(clears=clears):
                 await self._understand(turn, clears=clears)
+            case _:
+                assert_never(meeting)
 
     async def out_of_time(self, turn: Turn) -> None:
         """The turn's minute is over: the fixed reply, and people."""
@@ -146,6 +149,8 @@ class Answering:
                 await self._commit(silent(turn, "overtaken", state=TurnState.SUPERSEDED))
             case Stopped():
                 await self._commit(silent(turn, "stopped"))
+            case _:
+                assert_never(outcome)
 
     async def _fall(self, turn: Turn, falls: Falls) -> None:
         """An honest fixed reply instead of silence, half an answer or a repaired guess; and people."""

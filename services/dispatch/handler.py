@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 from uuid import UUID
 
 import structlog
@@ -16,6 +17,7 @@ from services.dispatch.core.delivery import (
     Send,
     Snapshot,
     Supersede,
+    Wait,
     decide,
     part_key,
 )
@@ -213,7 +215,7 @@ class Dispatch:
 
 
 def _became(decision: Decision) -> tuple[str, str]:
-    """State and reason, as labels."""
+    """State and reason, as labels, of a reply that was not sent."""
     match decision:
         case MakeDraft(reason=reason):
             return "draft", reason.value
@@ -221,5 +223,9 @@ def _became(decision: Decision) -> tuple[str, str]:
             return "superseded", ""
         case Discard():
             return "discarded", "opted_out"
-        case _:
+        case Wait():
             return "queued", "waits"
+        case Send() | NotYet():
+            raise AssertionError("its send is counted, or nothing was recorded")
+        case _:
+            assert_never(decision)

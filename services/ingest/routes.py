@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 import structlog
 
@@ -128,7 +128,7 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
 
 
 def _authenticate(headers: Mapping[bytes, bytes], body: bytes, account: Account, *, now_s: float) -> None:
-    match check(headers, body, account.keys, now_s=now_s):
+    match signature := check(headers, body, account.keys, now_s=now_s):
         case Signature.GOOD:
             return
         case Signature.MISSING:
@@ -137,6 +137,8 @@ def _authenticate(headers: Mapping[bytes, bytes], body: bytes, account: Account,
             raise Refused(400, "webhook-timestamp is more than five minutes off")
         case Signature.WRONG:
             raise Refused(401, "the signature is wrong")
+        case _:
+            assert_never(signature)
 
 
 async def _answer(send: Send, status: int, sentence: str) -> None:
