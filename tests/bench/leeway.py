@@ -52,7 +52,7 @@ class LeewayContestant:
 
     async def run_throughput(self, messages: int) -> Throughput:
         """See `Contestant`: from the first message stored to the last send settled."""
-        people = self._people(messages)
+        people = await self._people(messages)
         assert self._servers is not None, "setup comes before runs"
         mark = await self.stack.database.fetchrow(MARK_SQL)
         meter = CpuMeter(self._servers, self.stack.crew.pids)
@@ -64,18 +64,16 @@ class LeewayContestant:
             raise UnfinishedError(
                 f"{row['sent']} of {len(people)} messages were answered by a send of their own"
             )
-        await asyncio.sleep(QUIET_SECONDS)
         return Throughput(len(people), float(row["ended"] - row["began"]), cpu)
 
     async def run_paced(self, label: str, rate: float, seconds: float) -> Pace:
         """See `Contestant`: from the moment the webhook was due to the send at the channel."""
-        people = self._people(max(1, round(rate * seconds)))
+        people = await self._people(max(1, round(rate * seconds)))
         mark = await self.stack.database.fetchrow(MARK_SQL)
         due = await self.stack.pace(people, rate)
         await self.stack.until_done()
         rows = await self.stack.database.fetch(SENT_SQL, mark["at"])
         sent = {row["user_id"]: float(row["at"]) for row in rows}
-        await asyncio.sleep(QUIET_SECONDS)
         return pace_of(
             label,
             rate,
@@ -86,10 +84,13 @@ class LeewayContestant:
         """See `Contestant`."""
         await self.stack.stop()
 
-    def _people(self, count: int) -> list[int]:
-        """The next customers, going round: each is asked of again only after all the others."""
+    async def _people(self, count: int) -> list[int]:
+        """The next customers, going round; those who are asked of again were quiet for long enough."""
         count = min(count, self._conversations)
-        people = [(self._next + nth) % self._conversations for nth in range(count)]
+        if self._next + count > self._conversations:
+            self._next = 0
+            await asyncio.sleep(QUIET_SECONDS)
+        people = list(range(self._next, self._next + count))
         self._next += count
         return people
 
