@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from enum import StrEnum
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -31,12 +30,6 @@ app = typer.Typer(
 )
 
 
-class ModeName(StrEnum):
-    OFF = "off"
-    SUGGEST = "suggest"
-    AUTO = "auto"
-
-
 Slug = Annotated[str, typer.Argument(help="Its short name: a-z, 0-9 and -.", show_default=False)]
 
 
@@ -50,7 +43,7 @@ def create(
         list[str] | None, typer.Option(help="Its languages, the first is the default [en].")
     ] = None,
     time_zone: Annotated[str, typer.Option(help="As in the IANA list.")] = "Europe/Bucharest",
-    mode: Annotated[ModeName, typer.Option(help="What becomes of replies.")] = ModeName.SUGGEST,
+    mode: Annotated[Mode, typer.Option(help="What becomes of replies.")] = Mode.SUGGEST,
     demo_data: Annotated[
         bool, typer.Option("--demo-data", help="Fill it with the pack's demo data.")
     ] = False,
@@ -60,7 +53,7 @@ def create(
     business = NewBusiness(
         slug=slug,
         name=name,
-        mode=Mode(mode),
+        mode=mode,
         pack=pack,
         locales=tuple(locale or ["en"]),
         time_zone=time_zone,
@@ -96,7 +89,7 @@ def show(
 def set_(
     slug: Slug,
     *,
-    mode: Annotated[ModeName | None, typer.Option(help="off, suggest or auto; holds at once.")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="off, suggest or auto; holds at once.")] = None,
     name: Annotated[str | None, typer.Option(help="As customers know it.")] = None,
     window_ms: Annotated[
         int | None, typer.Option(min=0, max=10_000, help="How long fragments are gathered into one turn.")
@@ -141,7 +134,7 @@ async def _show(settings: Settings, slug: str) -> dict[str, Any]:
 
 
 async def _set(
-    settings: Settings, slug: str, *, mode: ModeName | None, name: str | None, window_ms: int | None
+    settings: Settings, slug: str, *, mode: Mode | None, name: str | None, window_ms: int | None
 ) -> None:
     async with as_owner(settings, vault_of(settings)) as businesses:
-        await businesses.change(slug, mode=Mode(mode) if mode else None, name=name, window_ms=window_ms)
+        await businesses.change(slug, mode=mode, name=name, window_ms=window_ms)
