@@ -40,7 +40,7 @@ def create(
     name: Annotated[str, typer.Option(help="As customers know it.", show_default=False)],
     pack: Annotated[str, typer.Option(help="What it does: the tools and wording it gets.")] = "clinic",
     locale: Annotated[
-        list[str] | None, typer.Option(help="Its languages, the first is the default [en].")
+        list[str] | None, typer.Option(help="Its languages, the first is the default; en if none is named.")
     ] = None,
     time_zone: Annotated[str, typer.Option(help="As in the IANA list.")] = "Europe/Bucharest",
     mode: Annotated[Mode, typer.Option(help="What becomes of replies.")] = Mode.SUGGEST,

@@ -41,7 +41,9 @@ def add(
     kind: Annotated[
         ChannelName, typer.Option("--channel", help="The signed webhook, or a simulated telephone line.")
     ] = ChannelName.GENERIC,
-    address: Annotated[str | None, typer.Option(help="The account's name in URLs [the business's].")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="The account's name in URLs; else the business's.")
+    ] = None,
     callback_url: Annotated[
         str | None, typer.Option(help="Where replies are posted to (generic): https, public.")
     ] = None,
