@@ -19,7 +19,7 @@ from shared.database.migrate import pending
 from shared.database.pool import OWNER
 from shared.errors import LeewayError, Misconfigured
 from shared.llm.configured import configured_model
-from shared.packs import load_packs
+from shared.packs import load_packs, migrations_of
 from shared.secrets import new_key, vault_of
 from shared.settings import Settings
 from shared.telemetry.logs import configure_logs
@@ -145,8 +145,8 @@ async def _of_database(database: Database, settings: Settings) -> AsyncIterator[
     yield _version(server["version_num"], server["version"], server["user"])
     off_s = abs((server["now"] - before).total_seconds() - took_s / 2)
     yield _clock(max(0.0, off_s - took_s / 2))
-    folders = {name: pack.migrations for name, pack in load_packs().items()}
-    missing = await pending(settings.database_url.get_secret_value(), packs=folders)
+    url = settings.database_url.get_secret_value()
+    missing = await pending(url, packs=migrations_of(load_packs()))
     if missing:
         said = f"{len(missing)} are pending; run: leeway migrate"
         yield Finding(health=Health.FIX, what="migrations", said=said)

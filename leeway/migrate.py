@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ from leeway.terminal import console
 from shared.broker import rebuild
 from shared.database.migrate import Migration, migrate, pending
 from shared.errors import Misconfigured
-from shared.packs import load_packs
+from shared.packs import load_packs, migrations_of
 from shared.settings import Settings, load_settings
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -45,7 +44,7 @@ def command(
 
 
 async def _migrate(url: str) -> None:
-    applied = await migrate(url, packs=_folders())
+    applied = await migrate(url, packs=migrations_of(load_packs()))
     for one in applied:
         console.print(f"applied {_label(one)}")
     if not applied:
@@ -53,7 +52,7 @@ async def _migrate(url: str) -> None:
 
 
 async def _check(url: str) -> None:
-    missing: Sequence[Migration] = await pending(url, packs=_folders())
+    missing: Sequence[Migration] = await pending(url, packs=migrations_of(load_packs()))
     for one in missing:
         console.print(f"pending {_label(one)}")
     if missing:
@@ -66,10 +65,6 @@ async def _rebuild(settings: Settings) -> None:
         raise Misconfigured("LEEWAY_AMQP_URL is not set: there is no broker to rebuild.")
     await rebuild(settings)
     console.print("The work queues are made anew; the services' sweepers fill them from the database.")
-
-
-def _folders() -> dict[str, Path]:
-    return {name: pack.migrations for name, pack in load_packs().items()}
 
 
 def _label(migration: Migration) -> str:

@@ -23,7 +23,7 @@ from shared.database import open_pool
 from shared.database.migrate import migrate
 from shared.ids import BusinessId
 from shared.llm.configured import configured_model
-from shared.packs import Pack, load_packs
+from shared.packs import Pack, load_packs, migrations_of
 from shared.secrets import vault_of
 from shared.settings import Settings
 from shared.telemetry.metrics import Metrics
@@ -72,7 +72,7 @@ async def one_process(
             update={"database_url": SecretStr(url), "secret_key": key, "pool_size": POOL_SIZE}
         )
         packs = load_packs()
-        await migrate(url, packs={name: pack.migrations for name, pack in packs.items()})
+        await migrate(url, packs=migrations_of(packs))
         async with _wired(settings, packs, demo) as running:
             yield running
 

@@ -14,7 +14,7 @@ from leeway.children import dies_with_us
 from leeway.terminal import console, shown
 from shared.database.migrate import pending
 from shared.errors import Misconfigured, Unavailable
-from shared.packs import load_packs
+from shared.packs import load_packs, migrations_of
 from shared.secrets import vault_of
 from shared.settings import Settings
 
@@ -49,9 +49,9 @@ async def run_stack(settings: Settings, *, agents: int) -> int:
 
 async def _refuse_unready(settings: Settings) -> None:
     vault_of(settings)
-    folders = {name: pack.migrations for name, pack in load_packs().items()}
     try:
-        missing = await pending(settings.database_url.get_secret_value(), packs=folders)
+        url = settings.database_url.get_secret_value()
+        missing = await pending(url, packs=migrations_of(load_packs()))
     except Unavailable as error:
         console.print(f"{error}; the services wait for it.", markup=False)
         return

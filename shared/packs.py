@@ -170,3 +170,8 @@ def load_packs() -> dict[str, Pack]:
             raise Misconfigured(f"Two installed packs are called {pack.name}; remove one of them.")
         packs[pack.name] = pack
     return packs
+
+
+def migrations_of(packs: Mapping[str, Pack]) -> dict[str, Path]:
+    """Each pack's folder of migrations, by its schema."""
+    return {name: pack.migrations for name, pack in packs.items()}

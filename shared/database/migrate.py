@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,19 +50,14 @@ def read_migrations(schema: str, folder: Path) -> Sequence[Migration]:
     return found
 
 
-async def migrate(url: str, *, packs: dict[str, Path] | None = None) -> Sequence[Migration]:
+async def migrate(url: str, *, packs: Mapping[str, Path] | None = None) -> Sequence[Migration]:
     """Bring the database up to date: the pipeline's schema, then each pack's. Returns what was applied just now.
 
     Runs as the URL's user, who becomes the owner. Raises Misconfigured when an applied file was changed afterwards or
     the database is newer than this code; Unavailable when it can't be reached.
     """
-    plan = [*read_migrations("leeway", PIPELINE)]
-    for schema, folder in sorted((packs or {}).items()):
-        plan += read_migrations(schema, folder)
-    try:
-        connection = await asyncpg.connect(url, timeout=10)
-    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
-        raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+    plan = _plan(packs or {})
+    connection = await _connect(url)
     try:
         await connection.execute("select pg_advisory_lock($1)", _LOCK)
         await connection.execute(_LEDGER)
@@ -72,15 +67,10 @@ async def migrate(url: str, *, packs: dict[str, Path] | None = None) -> Sequence
         await connection.close()
 
 
-async def pending(url: str, *, packs: dict[str, Path] | None = None) -> Sequence[Migration]:
-    """What `migrate` would apply."""
-    plan = [*read_migrations("leeway", PIPELINE)]
-    for schema, folder in sorted((packs or {}).items()):
-        plan += read_migrations(schema, folder)
-    try:
-        connection = await asyncpg.connect(url, timeout=10)
-    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
-        raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Sequence[Migration]:
+    """What `migrate` would apply. Raises Unavailable when the database can't be reached."""
+    plan = _plan(packs or {})
+    connection = await _connect(url)
     try:
         if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
             return plan
@@ -89,6 +79,19 @@ async def pending(url: str, *, packs: dict[str, Path] | None = None) -> Sequence
         await connection.close()
     applied = {(row["schema"], row["number"]) for row in rows}
     return [migration for migration in plan if (migration.schema, migration.number) not in applied]
+
+
+def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:
+    """All there is, in the order of application: the pipeline's, then each pack's."""
+    folders = [("leeway", PIPELINE), *sorted(packs.items())]
+    return [migration for schema, folder in folders for migration in read_migrations(schema, folder)]
+
+
+async def _connect(url: str) -> "asyncpg.Connection[asyncpg.Record]":
+    try:
+        return await asyncpg.connect(url, timeout=10)
+    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
 
 
 async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]) -> None:
