@@ -210,14 +210,13 @@ async def test_a_claim_that_waited_does_not_take_up_a_turn_that_another_ended_me
     await place.said(finished, "First")
     await place.said(finished, "Confirm", kind="button", button="pa:x:1:confirm")
     other = turns_of(place, worker=2)
-    async with asyncio.TaskGroup() as group:
-        async with place.held("conversation_state", "conversation", [blocked]):
-            waiting = group.create_task(turns.claim([blocked, finished], ANYONE))
-            await eventually(lambda: place.waiting("claim"))
-            async with running(other):
-                theirs = await claim_one(other, finished)
-                assert [one.text for one in theirs.taken.messages] == ["First"]
-                assert (await other.commit(reply(theirs))).again
+    async with asyncio.TaskGroup() as group, place.held("conversation_state", "conversation", [blocked]):
+        waiting = group.create_task(turns.claim([blocked, finished], ANYONE))
+        await eventually(lambda: place.waiting("claim"))
+        async with running(other):
+            theirs = await claim_one(other, finished)
+            assert [one.text for one in theirs.taken.messages] == ["First"]
+            assert (await other.commit(reply(theirs))).again
     ours = {turn.conversation: turn for turn in waiting.result()}
     assert blocked in ours
     ended = await place.row("turn", id=theirs.id)
@@ -751,14 +750,18 @@ async def test_an_execution_that_raises_leaves_nothing(place: Ground, turns: Pos
     await place.said(conversation, "Yes")
     turn = await claim_one(turns, conversation)
     with pytest.raises(ZeroDivisionError):
-        async with turns.execution(turn) as execution:
-            stored = await execution.lock(asked)
-            assert stored is not None
-            await execution.confirm(asked, turn.taken.messages[0].id)
-            await execution.receipt(stored, "{}")
-            raise ZeroDivisionError
+        await execute_and_raise(turns, turn, asked)
     assert not await turns.executed(asked)
     assert not await place.rows("confirmation")
+
+
+async def execute_and_raise(turns: PostgresTurns, turn: Turn, action: ActionId) -> None:
+    async with turns.execution(turn) as execution:
+        stored = await execution.lock(action)
+        assert stored is not None
+        await execution.confirm(action, turn.taken.messages[0].id)
+        await execution.receipt(stored, "{}")
+        raise ZeroDivisionError
 
 
 async def test_an_action_has_one_receipt_for_ever(place: Ground, turns: PostgresTurns) -> None:

@@ -405,7 +405,9 @@ JSON = st.recursive(
 )
 ITEM = st.fixed_dictionaries(
     {"id": st.text(min_size=1, max_size=20) | JSON, "from": st.text(min_size=1, max_size=20) | JSON},
-    optional=dict.fromkeys(("text", "name", "kind", "button", "quoted", "locale", "auto_reply", "opt_word", "at"), JSON),
+    optional=dict.fromkeys(
+        ("text", "name", "kind", "button", "quoted", "locale", "auto_reply", "opt_word", "at"), JSON
+    ),
 )
 ANYTHING = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

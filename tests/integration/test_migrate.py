@@ -136,7 +136,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
 )
 def test_a_file_name_out_of_form_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(Misconfigured, match="is not called NNNN_some_name.sql"):
+    with pytest.raises(Misconfigured, match=r"is not called NNNN_some_name\.sql"):
         read_migrations("kiosk", tmp_path)
 
 
