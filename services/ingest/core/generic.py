@@ -1,29 +1,27 @@
 """The generic signed webhook: one message a request, in our own contract (docs/channels/generic.md)."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from services.ingest.core.events import Inbound, Malformed, Parsed
-from services.ingest.core.reading import ID_CHARS_MAX, Loose, believable, clean, explain, parse_json
+from services.ingest.core.reading import (
+    ID_CHARS_MAX,
+    LOCALE_CHARS_MAX,
+    NAME_CHARS_MAX,
+    Id,
+    Loose,
+    Time,
+    believable,
+    clean,
+    explain,
+    parse_json,
+)
 from shared.messages import MessageKind
 from shared.phones import e164
 
 RECEIVED = "message.received"
-
-_read_time = TypeAdapter(datetime).validate_python
-
-
-def _time_or_none(value: object) -> datetime | None:
-    try:
-        return _read_time(value)
-    except (ValidationError, OverflowError):
-        return None
-
-
-Time = Annotated[datetime | None, BeforeValidator(_time_or_none)]
-Id = Annotated[str, Field(min_length=1, max_length=ID_CHARS_MAX)]
 
 
 class Sender(Loose):
@@ -89,13 +87,13 @@ def _message(event: Event, body: bytes, webhook_id: str, *, verifies_phones: boo
         channel_message_id=clean(data.message_id),
         thread=clean(data.conversation_id),
         sender=clean(data.sender.id) or "",
-        name=clean(data.sender.name, 128),
+        name=clean(data.sender.name, NAME_CHARS_MAX),
         phone=e164(proven) if proven else None,
         kind=_kind(data),
         text=clean(data.button.title if data.button else data.text) or "",
         button=clean(data.button.id) if data.button else None,
         quoted=clean(data.quoted_id, ID_CHARS_MAX),
-        locale=clean(data.locale, 16),
+        locale=clean(data.locale, LOCALE_CHARS_MAX),
         channel_at=believable(event.timestamp, now=now),
         raw=body,
     )

@@ -2,16 +2,18 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from services.ingest.core.events import Malformed
 from shared.text import storable
 
 AHEAD_MAX = timedelta(seconds=60)
 ID_CHARS_MAX = 256
+NAME_CHARS_MAX = 128
+LOCALE_CHARS_MAX = 16
 TEXT_CHARS_MAX = 65_536
 
 _decode = msgspec.json.Decoder().decode
@@ -49,6 +51,20 @@ def believable(stated: datetime | None, *, now: datetime) -> datetime:
 def clean(text: str | None, limit: int = TEXT_CHARS_MAX) -> str | None:
     """A text as it can be stored, cut to a limit."""
     return None if text is None else storable(text[:limit])
+
+
+_read_time = TypeAdapter(datetime).validate_python
+
+
+def _time_or_none(value: object) -> datetime | None:
+    try:
+        return _read_time(value)
+    except (ValidationError, OverflowError):
+        return None
+
+
+Time = Annotated[datetime | None, BeforeValidator(_time_or_none)]
+Id = Annotated[str, Field(min_length=1, max_length=ID_CHARS_MAX)]
 
 
 class Loose(BaseModel):

@@ -10,12 +10,23 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from services.ingest.core.events import Inbound, Malformed, Parsed, Status
-from services.ingest.core.generic import Id, Time
-from services.ingest.core.reading import Loose, believable, clean, explain, parse_json
+from services.ingest.core.reading import (
+    ID_CHARS_MAX,
+    LOCALE_CHARS_MAX,
+    NAME_CHARS_MAX,
+    Id,
+    Loose,
+    Time,
+    believable,
+    clean,
+    explain,
+    parse_json,
+)
 from shared.messages import MessageKind
 from shared.phones import e164
 
 ITEMS_MAX = 1000
+KINDS = frozenset(MessageKind)
 
 
 class SimMessage(Loose):
@@ -73,18 +84,17 @@ def parse(body: bytes, *, now: datetime) -> Parsed:
 
 
 def _message(message: SimMessage, item: object, *, now: datetime) -> Inbound:
-    known = message.kind in MessageKind._value2member_map_
     return Inbound(
         external_id=clean(message.id) or "",
         channel_message_id=clean(message.id),
         sender=clean(message.sender) or "",
-        name=clean(message.name, 128),
+        name=clean(message.name, NAME_CHARS_MAX),
         phone=e164(message.sender),
-        kind=_kind(message, MessageKind(message.kind) if known else MessageKind.UNSUPPORTED),
+        kind=_kind(message),
         text=clean(message.text) or "",
-        button=clean(message.button, 256),
-        quoted=clean(message.quoted, 256),
-        locale=clean(message.locale, 16),
+        button=clean(message.button, ID_CHARS_MAX),
+        quoted=clean(message.quoted, ID_CHARS_MAX),
+        locale=clean(message.locale, LOCALE_CHARS_MAX),
         auto_reply=message.auto_reply,
         opt_word=clean(message.opt_word, 16),
         channel_at=believable(message.at, now=now),
@@ -92,16 +102,18 @@ def _message(message: SimMessage, item: object, *, now: datetime) -> Inbound:
     )
 
 
-def _kind(message: SimMessage, kind: MessageKind) -> MessageKind:
+def _kind(message: SimMessage) -> MessageKind:
     if message.button:
         return MessageKind.BUTTON
-    return MessageKind.UNSUPPORTED if kind is MessageKind.TEXT and not message.text else kind
+    if message.kind not in KINDS or (message.kind == MessageKind.TEXT and not message.text):
+        return MessageKind.UNSUPPORTED
+    return MessageKind(message.kind)
 
 
 def _status(status: SimStatus) -> Status:
     return Status(
         status=clean(status.status, 32) or "",
         correlation=clean(status.correlation, 64),
-        provider_id=clean(status.provider_id, 256),
+        provider_id=clean(status.provider_id, ID_CHARS_MAX),
         reason=clean(status.reason, 256),
     )
