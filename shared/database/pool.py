@@ -43,6 +43,8 @@ CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
 def _settings(timeouts: Timeouts, role: str = PIPELINE) -> dict[str, str]:
+    """What a session starts with. Statements go by keys to few rows, whatever the tables hold: their plans are made once,
+    and none may be chosen because a table looked empty then."""
     return {
         "role": role,
         "search_path": "leeway",
