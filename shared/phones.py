@@ -4,17 +4,15 @@ import re
 
 import phonenumbers
 
+_OLD_MEXICAN = re.compile(r"^\+521(\d{10})$")  # no possible number since 2019, and still what WhatsApp states
 _COUNTRY_VARIANTS = (
     # Brazil: mobile numbers with and without the ninth digit, after a two-digit area.
     (re.compile(r"^\+55(\d{2})9(\d{8})$"), r"+55\1\2"),
     # Mexico: +52 1 … on WhatsApp is the same telephone as +52 …
-    (re.compile(r"^\+521(\d{10})$"), r"+52\1"),
+    (_OLD_MEXICAN, r"+52\1"),
     # Argentina: +54 9 … (mobile from abroad) is the same telephone as +54 …
     (re.compile(r"^\+549(\d{10})$"), r"+54\1"),
 )
-
-
-_OLD_MEXICAN = re.compile(r"^\+521(\d{10})$")  # no possible number since 2019, and still what WhatsApp states
 
 
 def e164(text: str) -> str | None:
