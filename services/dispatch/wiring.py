@@ -18,6 +18,8 @@ from shared.work.sweeper import every, sweep
 LOOK_FOR_DEAD_S = 0.5
 LOOK_FOR_STUCK_S = 5.0
 
+CHANNELS: dict[str, type[SimChannel | GenericChannel]] = {"sim": SimChannel, "generic": GenericChannel}
+
 
 async def wire(parts: Parts) -> Service:
     """Dispatch on these parts, present as a worker, ready to run."""
@@ -30,8 +32,8 @@ async def wire(parts: Parts) -> Service:
         presence=presence,
         vault=vault_of(settings),
         clock=parts.clock,
-        characters_max=min(SimChannel.characters_max, GenericChannel.characters_max),
-        idempotent=["sim", "generic"],
+        characters_max=min(kind.characters_max for kind in CHANNELS.values()),
+        idempotent=[name for name, kind in CHANNELS.items() if kind.idempotent],
         unknown_after=timedelta(seconds=timeouts.unknown),
     )
     sim = SimChannel(outbox)
