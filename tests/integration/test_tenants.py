@@ -265,7 +265,7 @@ FACTS = {  # what no service may change once it is written
     "conversation_state": ["conversation", "business", "mode"],
     "inbound_message": ["id", "business", "conversation", "external_id", "body", "button", "channel_at", "received_at"],
     "inbound_payload": ["message", "raw", "received_at"],
-    "turn": ["id", "business", "conversation", "cause", "cause_kind", "seq_from", "engine", "model", "started_at"],
+    "turn": ["id", "business", "conversation", "cause_kind", "seq_from", "engine", "model", "started_at"],
     "llm_call": ["id", "business", "turn", "n", "attempt", "provider", "model", "reserved_usd", "started_at"],
     "iteration": ["turn", "business", "attempt", "n", "answer", "stored_at"],
     "tool_call": ["turn", "tool", "arguments", "decision", "reason", "result", "at"],
