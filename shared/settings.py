@@ -103,7 +103,10 @@ def load_settings(**overrides: object) -> Settings:
 
 def _problems(error: ValidationError, prefix: str) -> list[str]:
     """Each with the variable it is about; without the values, which may be secrets."""
-    return [f"{_variable(item['loc'], prefix)}: {item['msg']}" for item in error.errors()]
+    return [
+        f"{_variable(item['loc'], prefix)}: {item['msg'].removeprefix('Value error, ')}"  # pydantic's, of ours
+        for item in error.errors()
+    ]
 
 
 def _variable(path: tuple[int | str, ...], prefix: str) -> str:
