@@ -94,7 +94,7 @@ class Agent:
                 self._left_over = self._left_over or bool(asked)
                 return
             claimed = await self._turns.claim(wanted, self._share())
-            self._left_over = len(claimed) < len(asked)
+            self._left_over = self._left_over or len(claimed) < len(asked)
             for turn in claimed:
                 self._metrics.turns_reclaimed.inc(1 if turn.attempt > 1 else 0)
                 if turn.fruitless < LONELY_FROM:
@@ -174,8 +174,10 @@ class Agent:
             if self._stopping or self._slots.free - len(self._lonely) <= 0:
                 continue
             try:
-                due = await self._turns.due(self._share(), most=self._slots.free)
-                self._left_over = bool(due)
+                share = self._share()
+                due = await self._turns.due(share, most=self._slots.free)
+                # What is due of a business with all of its share under way is not among it.
+                self._left_over = bool(due) or max(share.under_way.values(), default=0) >= share.most
                 await self.claim(due)
             except Unavailable as error:
                 log.warning("look for due turns waits", error=str(error))
