@@ -25,13 +25,13 @@ demo:  ## a scripted conversation through the four services (no keys, no Docker,
 	@$(BIN)/leeway demo
 
 test: setup  ## all tests, on a real RabbitMQ and a real Postgres
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup $(TEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(TEST_ARGS)
 
 check: setup  ## format, lint, types, import rules, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-timing
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q -n $(WORKERS) tests/unit
 
 bench:  ## figures beside other libraries, printed as ratios (BENCH_ARGS)

@@ -98,6 +98,7 @@ class Businesses:
         inbound: list[str],
         outbound: str | None,
         callback_url: str | None,
+        verifies_phones: bool,
     ) -> AccountId:
         """Raises Misconfigured for an unknown business, an address out of form, or one that is taken."""
         if not ADDRESS.fullmatch(address):
@@ -105,7 +106,7 @@ class Businesses:
         business = (await self.show(slug))["id"]
         sealed = self._vault.seal({"inbound": inbound, "outbound": outbound})
         rows = await self._owner.fetch(
-            QUERIES["create_new_account"], business, channel, address, sealed, callback_url
+            QUERIES["create_new_account"], business, channel, address, sealed, callback_url, verifies_phones
         )
         if not rows:
             raise Misconfigured(f"There is a {channel} account {address} already; choose another --address.")

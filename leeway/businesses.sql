@@ -27,8 +27,9 @@ insert into business (slug, name, mode, pack, locales, time_zone, window_ms) val
 
 -- name: create_new_account
 -- A channel account; none when the address is taken on that channel.
--- $1 business int · $2 channel text · $3 address text · $4 sealed secrets bytea · $5 callback url text
-insert into channel_account (business, channel, address, secrets, callback_url) values ($1, $2, $3, $4, $5) on conflict (channel, address) do nothing returning id
+-- $1 business int · $2 channel text · $3 address text · $4 sealed secrets bytea · $5 callback url text · $6 verifies phones boolean
+insert into channel_account (business, channel, address, secrets, callback_url, verifies_phones) values ($1, $2, $3, $4, $5, $6)
+on conflict (channel, address) do nothing returning id
 
 -- name: by_slug
 -- A tenant's settings.

@@ -47,6 +47,9 @@ def add(
     callback_url: Annotated[
         str | None, typer.Option(help="Where replies are posted to (generic): https, public.")
     ] = None,
+    verifies_phones: Annotated[
+        bool, typer.Option(help="Believe the phone numbers that the sending system says it verified.")
+    ] = False,
     data: Data = DIRECTORY,
 ) -> None:
     """Make a channel account with fresh secrets, which are shown this once."""
@@ -58,7 +61,10 @@ def add(
         _check(callback_url, settings)
     address = address or business
     inbound, outbound = new_secret(), new_secret()
-    asyncio.run(_add(settings, business, kind, address, inbound, outbound, callback_url))
+    secrets = (inbound, outbound if kind is ChannelName.GENERIC else None)
+    asyncio.run(
+        _add(settings, business, kind, address, secrets, callback_url, verifies_phones=verifies_phones)
+    )
     note = running_in(data) if installation.embedded else None
     where = note.url if note else f"http://{settings.host}:{settings.port}"
     console.print(f"webhook URL      {where}/hooks/{kind}/{address}", markup=False, soft_wrap=True)
@@ -77,18 +83,20 @@ async def _add(
     slug: str,
     kind: ChannelName,
     address: str,
-    inbound: str,
-    outbound: str,
+    secrets: tuple[str, str | None],
     callback_url: str | None,
+    *,
+    verifies_phones: bool,
 ) -> None:
     async with as_owner(settings, vault_of(settings)) as businesses:
         await businesses.add_new_account(
             slug,
             channel=kind.value,
             address=address,
-            inbound=[inbound],
-            outbound=outbound if kind is ChannelName.GENERIC else None,
+            inbound=[secrets[0]],
+            outbound=secrets[1],
             callback_url=callback_url,
+            verifies_phones=verifies_phones,
         )
 
 

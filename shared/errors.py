@@ -23,7 +23,7 @@ class Misconfigured(LeewayError):
     """A setting is missing, wrong, or at odds with another."""
 
 
-class Conflict(LeewayError):
+class Conflict(Unavailable):
     """Two transactions stood in each other's way (40001, 40P01) more often than we are willing to repeat."""
 
 

@@ -1,7 +1,10 @@
 """Fixtures that bring real servers. Nothing is started for a session that selects no test needing them."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,16 +14,35 @@ from tests.support.desk import Desk, DeskServer, OwnDesk, RemoteDesk, shared_pos
 from tests.support.nodes import ServersUnavailableError
 from tests.support.servers import Postgres, RabbitMQ, Servers
 
+TEST_SECONDS = 90
 DESK: pytest.StashKey[Desk] = pytest.StashKey()
 DESK_SERVER: pytest.StashKey[DeskServer] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"time_limit(seconds): of an async test, instead of {TEST_SECONDS}")
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[DESK] = RemoteDesk(worker["leeway_desk_place"], bytes.fromhex(worker["leeway_desk_key"]))
         return
     config.stash[DESK] = OwnDesk(Bringer(Choice.from_environment()))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """An async test that waits for ever fails where it waits, instead of holding up the run."""
+    for item in items:
+        if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+            marker = item.get_closest_marker("time_limit")
+            item.obj = limited(item.obj, marker.args[0] if marker else TEST_SECONDS)
+
+
+def limited(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..., Awaitable[None]]:
+    @functools.wraps(test)
+    async def limited_test(*args: Any, **kwargs: Any) -> None:
+        async with asyncio.timeout(seconds):
+            await test(*args, **kwargs)
+
+    return limited_test
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -142,4 +164,4 @@ def one_clear_error() -> Iterator[None]:
     try:
         yield
     except ServersUnavailableError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None

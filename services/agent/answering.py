@@ -1,5 +1,6 @@
 """What a turn comes to: match a pending action without a model, or let the engine understand; then one commit."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from services.agent.core.pending import (
     WAIT,
     Confirmed,
     Declined,
+    Meeting,
     NewRequest,
     NoLongerOpen,
     PromptIsTheAnswer,
@@ -87,8 +89,8 @@ class Answering:
         if turn.pending is not None:
             answer = match(taken.texts, [load(name) for name in turn.business.locales])
         meeting = meet(turn.pending, taken, answer)
-        if turn.pending is not None:
-            self._metrics.confirmations.labels(type(meeting).__name__).inc()
+        if turn.pending is not None and not isinstance(meeting, Confirmed):
+            self._metrics.confirmations.labels(_outcome(meeting)).inc()
         match meeting:
             case Confirmed():
                 await self._execute(turn, _pending(turn), meeting)
@@ -241,6 +243,11 @@ class Answering:
 def _pending(turn: Turn) -> Pending:
     assert turn.pending is not None, "only a pending action can be met so"
     return turn.pending
+
+
+def _outcome(meeting: Meeting) -> str:
+    """What became of an answer to a prompt, as a label. What a confirmation came to is counted when it has."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(meeting).__name__).lower()
 
 
 def _notice(turn: Turn, name: str) -> str:

@@ -122,7 +122,7 @@ class Dispatch:
         done = set(recorded)
         for one in to_record:
             if one.reply.outbound in done and not isinstance(one.decision, Send):
-                self._metrics.outbounds.labels(str(one.reply.business), *_became(one.decision)).inc()
+                self._metrics.outbounds.labels(*_became(one.decision)).inc()
         return [one.reply.outbound for one in to_record if one.reply.outbound not in done]
 
     def _decided(self, reply: Snapshot) -> Decided:
@@ -144,6 +144,8 @@ class Dispatch:
             while current is not None:
                 current = await self._send_part(current, claimed_at=claimed_at)
                 claimed_at = self._clock.monotonic()
+        except Exception:
+            log.exception("send failed on our side, its outcome is unknown", outbound=str(claimed.outbound))
         finally:
             self._slots.give_back()
 

@@ -93,7 +93,7 @@ class Metrics:
             "leeway_sends_total", "Sends by outcome.", ["channel", "outcome"], registry=registry
         )
         self.outbounds = Counter(
-            "leeway_outbounds_total", "What became of replies at dispatch.", ["business", "state", "reason"], registry=registry
+            "leeway_outbounds_total", "What became of replies at dispatch.", ["state", "reason"], registry=registry
         )  # fmt: skip
         self.batch_size = Histogram(
             "leeway_batch_size",

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from shared.secrets import new_key
-from shared.topology import DEAD_QUEUE, WORK_QUEUE
+from shared.topology import DEAD_QUEUE, DEAD_QUEUE_ARGUMENTS, WORK_QUEUE
 from tests.support.commands import environment, leeway
 
 pytestmark = pytest.mark.postgres
@@ -40,8 +40,10 @@ async def test_queues_with_other_arguments_are_found_and_made_anew(
     (work, *others), dead = list(WORK_QUEUE.values()), list(DEAD_QUEUE.values())
     async with await aio_pika.connect(amqp_url) as connection, connection.channel() as channel:
         await channel.declare_queue(work, durable=True)
-        for name in (*others, *dead):
+        for name in others:
             await channel.declare_queue(name, durable=True, arguments={"x-queue-type": "quorum"})
+        for name in dead:
+            await channel.declare_queue(name, durable=True, arguments=dict(DEAD_QUEUE_ARGUMENTS))
     ill = await leeway("doctor", cwd=tmp_path, env=env)
     assert ill.code == 1
     assert f"FIX  broker         The queue {work} exists with other arguments." in ill.out
@@ -103,7 +105,7 @@ async def test_a_newcomer_connects_the_signed_webhook(database_url: str, tmp_pat
         cwd=tmp_path, env=env,
     )  # fmt: skip
     assert made.code == 0, made.err
-    add = ("channel", "add", "corner", "--callback-url", "https://example.com/leeway")
+    add = ("channel", "add", "corner", "--callback-url", "https://example.com/leeway", "--verifies-phones")
     added = await leeway(*add, cwd=tmp_path, env=env)
     assert added.code == 0, added.err
     assert "http://127.0.0.1:8000/hooks/generic/corner" in added.out
@@ -125,6 +127,7 @@ async def test_a_newcomer_connects_the_signed_webhook(database_url: str, tmp_pat
 
     connection = await asyncpg.connect(database_url)
     sealed = await connection.fetchval("select secrets from leeway.channel_account")
+    assert await connection.fetchval("select verifies_phones from leeway.channel_account")
     await connection.close()
     assert inbound.encode() not in sealed
 

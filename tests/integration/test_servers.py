@@ -10,6 +10,7 @@ from pamqp.common import FieldTable
 
 from tests.support.servers import Postgres, RabbitMQ, Servers, database_of, vhost_of
 
+LOST = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 DURABLE: FieldTable = {"x-queue-type": "quorum"}
 
 
@@ -17,6 +18,14 @@ async def rows(url: str) -> list[int]:
     connection = await asyncpg.connect(url)
     try:
         return [row["value"] for row in await connection.fetch("SELECT value FROM kept ORDER BY value")]
+    finally:
+        await connection.close()
+
+
+async def encoding(url: str) -> object:
+    connection = await asyncpg.connect(url)
+    try:
+        return await connection.fetchval("SHOW server_encoding")
     finally:
         await connection.close()
 
@@ -55,6 +64,7 @@ class TestPostgres:
     async def test_each_database_is_empty_and_apart(
         self, postgres: Postgres, empty_database_url: str
     ) -> None:
+        assert await encoding(empty_database_url) == "UTF8"
         other = await postgres.create_database(migrated=False)
         await keep(empty_database_url, 1)
         await keep(other, 2)
@@ -67,7 +77,7 @@ class TestPostgres:
         url = await postgres.create_database(migrated=False)
         connection = await asyncpg.connect(url)
         assert await postgres.force_close_connections(url) == 1
-        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
+        with pytest.raises(LOST):
             await connection.fetchval("SELECT 1")
         await postgres.drop_database(url)
         connection.terminate()

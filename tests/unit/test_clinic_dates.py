@@ -83,7 +83,7 @@ def test_days(text: str, expected: list[str]) -> None:
         ("yes", "2026-12-09", True),
     ],
 )
-def test_agreement(text: str, day: str, agrees: bool) -> None:  # noqa: FBT001  a table's column
+def test_agreement(text: str, day: str, agrees: bool) -> None:
     named, _ = read_days(text, TODAY)
 
     assert named.agrees(date.fromisoformat(day)) is agrees

@@ -21,7 +21,7 @@ def test_hours_are_said_from_monday_on_whatever_their_order(sort_keys: bool) -> 
 
 def test_hours_in_one_language_are_said_in_another() -> None:
     names = ["luni", "marți", "miercuri", "joi", "vineri", "sâmbătă", "duminică"]
-    hours = dict.fromkeys(names, []) | {"joi": DAY}
+    hours = {key: [] for key in names} | {"joi": DAY}
     data = {"hours": hours, "address": "", "phone": "", "currency": "RON", "services": [], "dentists": []}
     told = ToolResult(call_id="call_1", name="get_clinic_info", content=json.dumps(data, sort_keys=True))
     assert "Thursday 09:00-13:00, 14:00-18:00" in result(told, "opening hours", "en")

@@ -43,7 +43,7 @@ def to(number: str) -> Claimed:
 @pytest.mark.parametrize("number", ["+40700000099", "000099"])
 async def test_a_number_that_ends_in_000099_can_not_be_reached(number: str) -> None:
     outbox = Delivered()
-    outcome = await SimChannel(cast(PostgresOutbox, outbox)).send(to(number), key="out_1")
+    outcome = await SimChannel(cast("PostgresOutbox", outbox)).send(to(number), key="out_1")
     assert outcome == Refused(reason="number can't be reached")
     assert outbox.users == []
 
@@ -51,7 +51,7 @@ async def test_a_number_that_ends_in_000099_can_not_be_reached(number: str) -> N
 @pytest.mark.parametrize("number", ["+40700000001", "+40700000990", "+40700009900"])
 async def test_any_other_number_is_delivered_to(number: str) -> None:
     outbox = Delivered()
-    channel = SimChannel(cast(PostgresOutbox, outbox))
+    channel = SimChannel(cast("PostgresOutbox", outbox))
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(channel.run())
         outcome = await channel.send(to(number), key="out_1")
