@@ -5,7 +5,7 @@ import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeVar
 
 import structlog
@@ -49,10 +49,24 @@ async def serve(settings: Settings, wire: Wire) -> None:
     """Wire the service on its own connections and run it until a signal; then drain it."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    async with parts_of(settings) as parts:
-        service, app = await until_available(lambda: wire(parts))
+    async with AsyncExitStack() as opened:
+        try:
+            async with asyncio.timeout(None) as start:
+
+                def stop() -> None:
+                    stopping.set()
+                    with suppress(RuntimeError):  # the start is over
+                        start.reschedule(loop.time())
+
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    loop.add_signal_handler(number, stop)
+                parts = await opened.enter_async_context(parts_of(settings))
+                service, app = await until_available(lambda: wire(parts))
+        except TimeoutError:
+            if not stopping.is_set():
+                raise
+            log.info("stopped while it waited to start")
+            return
         shown = app or health_app(metrics=parts.metrics, ready=service.why_not)
         host, port = (settings.host, settings.port) if app else (settings.metrics_host, settings.metrics_port)
         await run_until(

@@ -77,3 +77,17 @@ async def test_one_service_runs_alone_until_it_is_asked_to_stop(
     env = environment(LEEWAY_DATABASE_URL=database_url, LEEWAY_AMQP_URL=amqp_url)
     async with started("run", "guard", cwd=tmp_path, env=env, says='"running"') as process:
         assert await asyncio.to_thread(process.stop, number=signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_service_that_waits_for_its_servers_can_be_stopped(
+    database_url: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    without_postgres = environment(LEEWAY_DATABASE_URL=f"postgresql://nobody:x@{nowhere}/none")
+    without_rabbitmq = environment(
+        LEEWAY_DATABASE_URL=database_url, LEEWAY_AMQP_URL=f"amqp://nobody:x@{nowhere}/"
+    )
+    for env in (without_postgres, without_rabbitmq):
+        async with started("run", "guard", cwd=tmp_path, env=env, says='"event"') as process:
+            assert await asyncio.to_thread(process.stop, number=number) == 0
