@@ -105,7 +105,7 @@ class Answering:
             case PromptIsTheAnswer():
                 await self._commit(silent(turn, "prompt_is_the_answer"))
             case NoLongerOpen():
-                await self._commit(saying(turn, "no_longer_open", _notice(turn, "no_longer_open")))
+                await self._is_not_open(turn)
             case NewRequest(clears=clears):
                 await self._understand(turn, clears=clears)
             case _:
@@ -211,6 +211,12 @@ class Answering:
         commit = saying(turn, "repeated", pending.prompt_text)
         buttons = buttons_json(pending.id, load(turn.locale))
         await self._commit(replace(commit, buttons=buttons, asks_again=pending.id))
+
+    async def _is_not_open(self, turn: Turn) -> None:
+        """Said once: after a receipt, that nothing was changed would be the last that a double tap reads."""
+        again = silent(turn, "pressed_again")
+        said = saying(turn, "no_longer_open", _notice(turn, "no_longer_open"))
+        await self._commit(again if turn.presses_again else said)
 
     async def _cannot_read(self, turn: Turn) -> None:
         """One fixed reply that says what works, at most one in ten minutes; a pending action is left alone."""

@@ -383,6 +383,21 @@ async def test_drafts_the_customer_wrote_past_are_superseded_with_their_actions(
     assert (await place.row("pending_action"))["state"] == "superseded"
 
 
+async def test_a_prompt_that_may_have_arrived_can_still_be_answered(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    cause = await place.said(conversation, "Book Monday")
+    prompt = await place.outbound(conversation, "Monday?", state="draft", reason="may_have_arrived")
+    await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))
+    reply = await place.outbound(conversation, "Hello", state="draft", reason="may_have_arrived")
+    await place.wrote(conversation, "Yes")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    states = {row["id"]: row["state"] for row in await place.rows("outbound")}
+    assert states == {prompt: "draft", reply: "superseded"}
+    assert (await place.row("pending_action"))["state"] == "customer"
+
+
 async def test_another_conversation_s_drafts_and_actions_are_left_alone(
     place: Ground, conversations: PostgresConversations
 ) -> None:

@@ -472,6 +472,19 @@ async def test_a_pending_action_comes_with_how_far_its_prompt_is(
     assert turn.open_call is None, "whether the model is asked is not known yet"
 
 
+async def test_a_draft_of_a_prompt_that_may_have_arrived_is_one_of_unknown_outcome(
+    place: Ground, turns: PostgresTurns
+) -> None:
+    conversation = await place.conversation()
+    await self_asked(place, turns, conversation)
+    prompt = await place.row("outbound")
+    await place.set("outbound", {"id": prompt["id"]}, state="draft", reason="may_have_arrived")
+    await place.said(conversation, "Yes")
+    turn = await claim_one(turns, conversation)
+    assert turn.pending is not None
+    assert turn.pending.prompt_state is PromptState.UNKNOWN
+
+
 @pytest.mark.parametrize("state", ["superseded", "discarded"])
 async def test_an_action_whose_prompt_ended_by_itself_does_not_stop_the_turn(
     place: Ground, turns: PostgresTurns, state: str
@@ -783,11 +796,14 @@ async def receipt_again(turns: PostgresTurns, turn: Turn, action: Pending) -> No
         await execution.receipt(action, "{}")
 
 
-async def test_a_press_settles_a_prompt_of_unknown_outcome(place: Ground, turns: PostgresTurns) -> None:
+@pytest.mark.parametrize(("state", "reason"), [("unknown", "no_answer"), ("draft", "may_have_arrived")])
+async def test_a_press_settles_a_prompt_of_unknown_outcome(
+    place: Ground, turns: PostgresTurns, state: str, reason: str
+) -> None:
     conversation = await place.conversation()
     await self_asked(place, turns, conversation)
     prompt = await place.row("outbound")
-    await place.set("outbound", {"id": prompt["id"]}, state="unknown")
+    await place.set("outbound", {"id": prompt["id"]}, state=state, reason=reason)
     await place.said(conversation, "Confirm", kind="button")
     turn = await claim_one(turns, conversation)
     async with turns.execution(turn) as execution:

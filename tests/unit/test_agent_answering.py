@@ -384,6 +384,15 @@ async def test_a_button_of_another_action_changes_nothing(desk: Desk) -> None:
     assert not desk.diary.booked
 
 
+async def test_the_same_button_pressed_twice_is_once(desk: Desk) -> None:
+    """The first press booked; "nothing was changed" would be the last thing its customer reads."""
+    one = presses(asked())
+    (press,) = one.messages
+    again = replace(press, seq=press.seq + 1)
+    commit = await desk.answer(replace(one, pending=None, messages=(press, again), handled_seq=press.seq))
+    assert (commit.text, commit.outcome) == (None, "pressed_again")
+
+
 async def test_while_the_prompt_is_being_sent_the_turn_waits(desk: Desk) -> None:
     action = asked(prompt_state=PromptState.SENDING)
     await desk.answering.answer(says("Yes", action=action))

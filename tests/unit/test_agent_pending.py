@@ -125,6 +125,19 @@ def test_a_message_that_quotes_another_confirms_nothing(answer: Answer) -> None:
     assert meet(pending(), Taken(messages=(quoting,), seq_to=2), answer) == CLEARS
 
 
+@pytest.mark.parametrize("answer", Answer)
+def test_the_words_under_a_picture_are_a_request_and_no_answer(answer: Answer) -> None:
+    captioned = heard(2, "yes", kind=MessageKind.MEDIA, channel_at=NOON + timedelta(seconds=30))
+    assert meet(pending(), Taken(messages=(captioned,), seq_to=2), answer) == CLEARS
+
+
+def test_a_picture_without_words_takes_nothing_from_a_yes() -> None:
+    at = NOON + timedelta(seconds=30)
+    picture = heard(3, "", kind=MessageKind.MEDIA, channel_at=at, received_at=at, unsupported=True)
+    with_it = Taken(messages=(*said().messages, picture), seq_to=3)
+    assert meet(pending(), with_it, Answer.YES) == confirmed(3, by_button=False)
+
+
 # Order
 
 

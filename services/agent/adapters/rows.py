@@ -91,7 +91,7 @@ def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pend
     """The action that waits for the customer. One whose prompt has ended waits for nobody."""
     if action is None or prompt is None or prompt[0] not in PROMPT_STATES:
         return None
-    state, text, _, at_send_seq, started_at, _ = prompt
+    state, text, reason, at_send_seq, started_at = prompt
     return Pending(
         id=action[0],
         tool=action[1],
@@ -101,7 +101,7 @@ def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pend
         confirmations_needed=action[5],
         prompt=action[6],
         prompt_text=text,
-        prompt_state=PROMPT_STATES[state],
+        prompt_state=PromptState.UNKNOWN if reason == "may_have_arrived" else PROMPT_STATES[state],
         at_seq=action[7],
         at_send_seq=at_send_seq,
         sent_at=started_at,

@@ -46,7 +46,7 @@ select g.*, now() as now, case when g.certain and g.action is null then g.call e
   (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at, o.receipt or o.origin_kind <> 'turn'))
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
   case when g.action is not null then (
-    select row (o.state, o.body, o.basis_seq, a.at_send_seq, a.started_at, o.sent_at)
+    select row (o.state, o.body, case o.state when 'draft' then o.reason end, a.at_send_seq, a.started_at)
     from pending_action p join outbound o on o.id = p.prompt left join lateral (select * from send_attempt x where x.outbound = o.id order by x.started_at desc limit 1) a on true
     where p.conversation = g.conversation and p.state = 'customer') end as prompt,
   case when g.attempts > 1 then (select array_agg(row (i.attempt, i.n, i.answer) order by i.attempt, i.n) from iteration i where i.turn = g.turn) end as iterations,
@@ -275,7 +275,8 @@ insert into receipt (id, business, conversation, action, turn, tool, digest, res
 -- name: settle_prompt
 -- X: the button of a prompt whose sending is unsettled proves that it arrived.
 -- $1 outbound uuid
-update outbound set state = 'sent', reason = null, sent_at = coalesce(sent_at, now()), ring_at = null where id = $1 and state in ('unknown', 'sending') returning id
+update outbound set state = 'sent', reason = null, sent_at = coalesce(sent_at, now()), ring_at = null
+where id = $1 and (state in ('unknown', 'sending') or (state = 'draft' and reason = 'may_have_arrived')) returning id
 
 -- name: receipt_of
 -- Whether an action ran, asked after a connection was lost at COMMIT.

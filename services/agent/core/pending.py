@@ -104,7 +104,7 @@ def meet(pending: Pending | None, taken: Taken, answer: Answer) -> Meeting:
         return _press(pending, taken)
     if pending is None:
         return NewRequest(clears=False)
-    if any(one.quoted for one in taken.messages):
+    if any(one.quoted or one.is_captioned for one in taken.messages):
         return NewRequest(clears=True)
     match answer:
         case Answer.NO:

@@ -43,6 +43,11 @@ class Heard:
     verdict: Verdict
     unsupported: bool
 
+    @property
+    def is_captioned(self) -> bool:
+        """A picture with words under it, which are a request, never an answer."""
+        return self.kind is MessageKind.MEDIA and not self.unsupported
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
@@ -140,6 +145,15 @@ class Turn:
     @cached_property
     def taken(self) -> "Taken":
         return take(self.messages, after=self.handled_seq)
+
+    @property
+    def presses_again(self) -> bool:
+        """The same button as in the customer's message before: pressed twice is once."""
+        press = self.taken.button
+        before = [
+            one for one in self.messages if one.seq < self.taken.first_seq and one.verdict is Verdict.TURN
+        ]
+        return press is not None and bool(press.button and before) and before[-1].button == press.button
 
     @property
     def is_late(self) -> bool:

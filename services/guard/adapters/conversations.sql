@@ -20,7 +20,9 @@ select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.cust
     and m.kind not in ('echo', 'system', 'group', 'reaction')) r) as recent,
   (select m.channel_at from inbound_message m where m.conversation = s.conversation and m.seq <= s.handled_seq and m.verdict = 'turn' order by m.seq desc limit 1) as newest_answered_at,
   (select row (a.id, a.prompt) from pending_action a where a.conversation = s.conversation and a.state = 'customer') as action,
-  (select array_agg(o.id) from outbound o where o.conversation = s.conversation and o.state = 'draft' and o.origin_kind <> 'operator' and not o.receipt) as drafts,
+  (select array_agg(o.id) from outbound o where o.conversation = s.conversation and o.state = 'draft' and o.origin_kind <> 'operator' and not o.receipt
+      -- a question that may have arrived can be answered
+      and (o.reason is distinct from 'may_have_arrived' or not exists (select from pending_action a where a.conversation = o.conversation and a.prompt = o.id and a.state = 'customer'))) as drafts,
   exists (select from channel_account x where x.business = s.business and x.address = i.user_id) as own_address,
   case when s.state = 'handoff' then (select h.reason from handoff h where h.conversation = s.conversation and h.epoch = s.handoff_epoch) end as handoff_reason,
   case when s.state = 'handoff' then (select m.received_at from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 200 and m.reason = 'owner_takeover' order by m.seq desc limit 1) end as owner_spoke_at,
