@@ -81,16 +81,10 @@ class Answering:
 
     async def answer(self, turn: Turn) -> None:
         """Match, or understand; and commit. Raises Unavailable when what it needs is away."""
-        taken = turn.taken
-        if taken.nothing_to_read and taken.button is None:
+        if turn.taken.nothing_to_read and turn.taken.button is None:
             await self._cannot_read(turn)
             return
-        answer = Answer.OTHER
-        if turn.pending is not None:
-            answer = match(taken.texts, [load(name) for name in turn.business.locales])
-        meeting = meet(turn.pending, taken, answer)
-        if turn.pending is not None and not isinstance(meeting, Confirmed):
-            self._metrics.confirmations.labels(_outcome(meeting)).inc()
+        meeting = self._met(turn)
         match meeting:
             case Confirmed():
                 await self._execute(turn, _pending(turn), meeting)
@@ -110,6 +104,16 @@ class Answering:
                 await self._understand(turn, clears=clears)
             case _:
                 assert_never(meeting)
+
+    def _met(self, turn: Turn) -> Meeting:
+        """What the turn's words or its press mean to the pending action; most turns meet none."""
+        if turn.pending is None:
+            return meet(None, turn.taken, Answer.OTHER)
+        locales = [load(name) for name in turn.business.locales]
+        meeting = meet(turn.pending, turn.taken, match(turn.taken.texts, locales))
+        if not isinstance(meeting, Confirmed):  # what a confirmation came to is counted when it has
+            self._metrics.confirmations.labels(_outcome(meeting)).inc()
+        return meeting
 
     async def out_of_time(self, turn: Turn) -> None:
         """The turn's minute is over: the fixed reply, and people."""
@@ -252,7 +256,7 @@ def _pending(turn: Turn) -> Pending:
 
 
 def _outcome(meeting: Meeting) -> str:
-    """What became of an answer to a prompt, as a label. What a confirmation came to is counted when it has."""
+    """What became of an answer to a prompt, as a label."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(meeting).__name__).lower()
 
 

@@ -141,9 +141,18 @@ def _authenticate(headers: Mapping[bytes, bytes], body: bytes, account: Account,
             assert_never(signature)
 
 
+_TEXT = (b"content-type", b"text/plain; charset=utf-8")
+_STORED = {"type": "http.response.start", "status": 200, "headers": [_TEXT, (b"content-length", b"0")]}
+_NOTHING = {"type": "http.response.body", "body": b""}
+
+
 async def _answer(send: Send, status: int, sentence: str) -> None:
+    if status == 200:
+        await send(_STORED)
+        await send(_NOTHING)
+        return
     body = sentence.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    headers = [_TEXT, (b"content-length", str(len(body)).encode())]
     if status == 503:
         headers.append((b"retry-after", b"5"))
     if status == 405:

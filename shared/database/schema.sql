@@ -158,8 +158,7 @@ create table inbound_payload (
   message uuid, business int not null,
   received_at timestamptz not null default now(),
   raw bytea not null,
-  primary key (message, business),
-  foreign key (message, business) references inbound_message (id, business));
+  primary key (message, business));
 
 create table turn (
   id uuid, business int not null,

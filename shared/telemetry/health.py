@@ -63,6 +63,7 @@ def server(app: ASGIApp, *, host: str, port: int) -> Server:
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # nothing asks who the peer is: requests are known by their signature
             lifespan="off",
             timeout_graceful_shutdown=5,
             limit_concurrency=2_000,

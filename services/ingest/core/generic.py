@@ -67,16 +67,25 @@ def parse(body: bytes, *, webhook_id: str, verifies_phones: bool, now: datetime)
 
     Raises Malformed for what is not an event of ours; an event of another type is passed over.
     """
-    content = parse_json(body)
-    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise Malformed("the body must be an object with a type")
-    if content["type"] != RECEIVED:
-        return Parsed(passed_over=(clean(content["type"], 64) or "",))
     try:
-        event = Event.model_validate(content)
+        event = Event.model_validate_json(body)
+    except (
+        ValidationError
+    ):  # no event of ours, or one in a spelling of JSON that only the patient reader takes
+        content = parse_json(body)
+        if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+            raise Malformed("the body must be an object with a type") from None
+        if content["type"] != RECEIVED:
+            return Parsed(passed_over=(clean(content["type"], 64) or "",))
+        event = _read_patiently(content)
+    return Parsed(messages=(_message(event, body, webhook_id, verifies_phones=verifies_phones, now=now),))
+
+
+def _read_patiently(content: dict[str, object]) -> Event:
+    try:
+        return Event.model_validate(content)
     except ValidationError as error:
         raise Malformed(explain(error)) from error
-    return Parsed(messages=(_message(event, body, webhook_id, verifies_phones=verifies_phones, now=now),))
 
 
 def _message(event: Event, body: bytes, webhook_id: str, *, verifies_phones: bool, now: datetime) -> Inbound:

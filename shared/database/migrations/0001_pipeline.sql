@@ -144,12 +144,12 @@ create table inbound_message (
   foreign key (conversation, business) references conversation (id, business));
 create index inbound_message_order on inbound_message (conversation, seq);
 
+-- Apart from the messages, and without a key into them: it is purged by age, and may be partitioned by it.
 create table inbound_payload (
   message uuid, business int not null,
   received_at timestamptz not null default now(),
   raw bytea not null,
-  primary key (message, business),
-  foreign key (message, business) references inbound_message (id, business));
+  primary key (message, business));
 
 create table turn (
   id uuid, business int not null,
