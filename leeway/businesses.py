@@ -112,6 +112,18 @@ class Businesses:
             raise Misconfigured(f"There is a {channel} account {address} already; choose another --address.")
         return AccountId(rows[0]["id"])
 
+    async def enable_account(self, *, channel: str, address: str) -> tuple[int, int]:
+        """How many replies go out now, and how many, being too old, became drafts. Raises Misconfigured if it is not off."""
+        rows = await self._owner.fetch(QUERIES["enable_account"], channel, address)
+        if not rows:
+            there = await self._owner.fetch(QUERIES["sealed"], channel, address)
+            raise Misconfigured(
+                f"The {channel} account {address} is on."
+                if there
+                else f"There is no {channel} account {address}."
+            )
+        return rows[0]["going"], rows[0]["late"]
+
     async def add_account(
         self,
         business: BusinessId,

@@ -31,6 +31,25 @@ insert into business (slug, name, mode, pack, locales, time_zone, window_ms) val
 insert into channel_account (business, channel, address, secrets, callback_url, verifies_phones) values ($1, $2, $3, $4, $5, $6)
 on conflict (channel, address) do nothing returning id
 
+-- name: enable_account
+-- A channel account that refused credentials had switched off is on again. Its replies go out at once, but for those older than the business's
+-- answer limit: nobody is answered at night about yesterday. Returns how many of each, and nothing where no account was off.
+-- $1 channel text · $2 address text
+with account as (
+  update channel_account set state = 'on' where channel = $1 and address = $2 and state = 'disabled' returning id, business),
+waiting as materialized (
+  select o.id, o.conversation, o.origin_kind <> 'operator' and o.created_at < now() - b.stale_after_s * interval '1 s' as late
+  from account a join business b on b.id = a.business join conversation c on c.account = a.id join outbound o on o.conversation = c.id where o.state = 'queued'),
+locked as materialized (
+  select s.conversation from conversation_state s where s.conversation in (select conversation from waiting) order by s.conversation for no key update of s),
+row as (
+  update conversation_state s set version = s.version + 1 from locked l where s.conversation = l.conversation returning s.conversation),
+reply as (
+  update outbound o set state = case when w.late then 'draft' else o.state end, reason = case when w.late then 'late' end, not_before = null,
+    ring_at = case when not w.late then now() end
+  from waiting w join row on row.conversation = w.conversation where o.id = w.id and o.state = 'queued' returning w.late)
+select a.id, (select count(*) from reply where not late)::int as going, (select count(*) from reply where late)::int as late from account a
+
 -- name: by_slug
 -- A tenant's settings.
 -- $1 slug text

@@ -78,6 +78,25 @@ def add(
         console.print("Replies are signed with the reply secret and posted to the callback URL.", style="dim")
 
 
+@app.command()
+def enable(
+    address: Annotated[str, typer.Argument(help="The account's name in URLs.", show_default=False)],
+    *,
+    kind: Annotated[ChannelName, typer.Option("--channel", help="Of which channel.")] = ChannelName.GENERIC,
+    data: Data = DIRECTORY,
+) -> None:
+    """Switch an account on again that is off since its credentials were refused."""
+    going, late = asyncio.run(_enable(the_one_meant(data).settings, kind, address))
+    console.print(f"{address} is on; {going} replies that waited go out now.", markup=False)
+    if late:
+        console.print(f"{late} were too old for that and became drafts.", markup=False)
+
+
+async def _enable(settings: Settings, kind: ChannelName, address: str) -> tuple[int, int]:
+    async with as_owner(settings, vault_of(settings)) as businesses:
+        return await businesses.enable_account(channel=kind.value, address=address)
+
+
 async def _add(
     settings: Settings,
     slug: str,

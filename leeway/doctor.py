@@ -157,6 +157,10 @@ async def _of_database(database: Database, settings: Settings) -> AsyncIterator[
     ):
         yield finding
     yield await _sealed(database, settings)
+    for row in await database.fetch(QUERIES["disabled"]):
+        again = f"leeway channel enable {row['address']} --channel {row['channel']}"
+        said = f"{row['channel']} {row['address']} is off, its credentials were refused; mend them, then: {again}"
+        yield Finding(health=Health.FIX, what="channels", said=said)
     unsettled = (await database.fetch(QUERIES["unsettled"]))[0]["n"]
     if unsettled:
         said = f"{unsettled} failed for good and wait for you; see: leeway dead list"

@@ -11,6 +11,10 @@ from unnest(array['leeway_pipeline', 'leeway_tenant']) r (name) left join pg_rol
 -- One account's sealed secrets, to try the key on; the newest.
 select channel, address, secrets from channel_account where secrets is not null order by id desc limit 1
 
+-- name: disabled
+-- Accounts that are switched off.
+select channel, address from channel_account where state = 'disabled' order by id
+
 -- name: unsettled
 -- How much failed for good and waits for a decision.
 select count(*)::int as n from dead where settled_at is null

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import aio_pika
@@ -11,6 +12,7 @@ import pytest
 from shared.secrets import new_key
 from shared.topology import DEAD_QUEUE, DEAD_QUEUE_ARGUMENTS, WORK_QUEUE
 from tests.support.commands import environment, leeway
+from tests.support.factories import ground
 
 pytestmark = pytest.mark.postgres
 
@@ -95,6 +97,36 @@ async def test_the_key_that_does_not_open_the_secrets_is_found(database_url: str
     other = env | {"LEEWAY_SECRET_KEY": new_key()}
     ended = await leeway("doctor", cwd=tmp_path, env=other)
     assert "FIX  channels       LEEWAY_SECRET_KEY is not the key" in ended.out
+
+
+async def test_an_account_whose_credentials_were_refused_is_found_and_switched_on_again(
+    database_url: str, tmp_path: Path
+) -> None:
+    env = environment(LEEWAY_DATABASE_URL=database_url, LEEWAY_AMQP_URL=NOWHERE, LEEWAY_SECRET_KEY=new_key())
+    assert (await leeway("migrate", cwd=tmp_path, env=env)).code == 0
+    async with ground(database_url) as place:
+        conversation = await place.conversation()
+        await place.set("channel_account", {"channel": "sim"}, state="disabled", address="desk")
+        now = await place.now()
+        for body, age in (("yesterday's", timedelta(hours=2)), ("today's", timedelta(minutes=2))):
+            later = now + timedelta(minutes=1)
+            await place.outbound(conversation, body, created_at=now - age, not_before=later, ring_at=later)
+        version = (await place.state(conversation))["version"]
+        ill = await leeway("doctor", cwd=tmp_path, env=env)
+        assert "FIX  channels       sim desk is off, its credentials were refused" in ill.out
+
+        enable = ("channel", "enable", "desk", "--channel", "sim")
+        ended = await leeway(*enable, cwd=tmp_path, env=env)
+        assert (ended.code, ended.err) == (0, "")
+        replies = {row["body"]: row for row in await place.rows("outbound")}
+        old, new = replies["yesterday's"], replies["today's"]
+        assert (old["state"], old["reason"], old["ring_at"]) == ("draft", "late", None)
+        assert (new["state"], new["not_before"]) == ("queued", None)
+        assert new["ring_at"] <= await place.now()
+        assert (await place.state(conversation))["version"] > version
+        again = await leeway(*enable, cwd=tmp_path, env=env)
+        assert (again.code, again.err) == (1, "leeway: The sim account desk is on.\n")
+        assert "is off" not in (await leeway("doctor", cwd=tmp_path, env=env)).out
 
 
 async def test_a_newcomer_connects_the_signed_webhook(database_url: str, tmp_path: Path) -> None:
