@@ -54,8 +54,14 @@ log = structlog.get_logger(__name__)
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
     """Hold the directory for this process. Raises Misconfigured when another one has it."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (directory / "lock").open("a") as lock:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = (directory / "lock").open("a")
+    except OSError as error:
+        raise Misconfigured(
+            f"{directory} can't be written ({error.strerror}); name another with --data."
+        ) from error
+    with held as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

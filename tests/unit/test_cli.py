@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from leeway.cli import COMMANDS, _without_debug, app, sentence
 from leeway.terminal import shown
 from shared.errors import Misconfigured, Unavailable
-from tests.support.commands import leeway
+from tests.support.commands import environment, leeway
 
 RUNNER = CliRunner(env={"COLUMNS": "80"})
 
@@ -26,6 +26,13 @@ def test_help_lists_every_command() -> None:
     ended = RUNNER.invoke(app, ["--help"])
     assert ended.exit_code == 0
     assert all(f"│ {command} " in ended.stdout for command in COMMANDS)
+
+
+async def test_a_directory_that_can_not_be_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = await leeway("up", "--data", "file/below", "--port", "0", cwd=tmp_path, env=environment())
+    assert ended.code == 1
+    assert ended.err == "leeway: file/below can't be written (Not a directory); name another with --data.\n"
 
 
 @pytest.mark.parametrize(
