@@ -26,6 +26,7 @@ from services.dispatch.core.outcome import (
     GivenBack,
     NoAnswer,
     Outcome,
+    Refused,
     Throttled,
     backoff,
     settle,
@@ -188,7 +189,13 @@ class Dispatch:
 
     async def _consequences(self, claimed: Claimed, outcome: Outcome) -> None:
         try:
-            if isinstance(outcome, CredentialsRefused):
+            if isinstance(outcome, Refused):
+                log.warning(
+                    "send refused, the reply is a draft",
+                    outbound=str(claimed.outbound),
+                    reason=outcome.reason,
+                )
+            elif isinstance(outcome, CredentialsRefused):
                 log.error("channel account disabled: its credentials were refused", account=claimed.account)
                 await self._outbox.disable(claimed.account)
             elif isinstance(outcome, Throttled) and outcome.whole_account and outcome.retry_after:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+import structlog
 
 from services.dispatch.core.delivery import part_key
 from services.dispatch.core.outcome import (
@@ -277,6 +278,15 @@ async def test_a_channel_this_version_has_not_is_tried_later(desk: Desk) -> None
     await desk.send(outbound)
     assert desk.state(outbound)[0] == "queued"
     assert attempts(desk, outbound) == ["throttled"]
+
+
+async def test_a_refused_send_says_why_in_the_log(desk: Desk) -> None:
+    desk.channel.outcome = Refused(reason="the callback URL must be https")
+    outbound = desk.outbox.new()
+    with structlog.testing.capture_logs() as lines:
+        await desk.send(outbound)
+    said = [(line["outbound"], line["reason"]) for line in lines if "refused" in line["event"]]
+    assert said == [(str(outbound), "the callback URL must be https")]
 
 
 async def test_refused_credentials_disable_the_account(desk: Desk) -> None:
