@@ -40,7 +40,8 @@ def create(
     name: Annotated[str, typer.Option(help="As customers know it.", show_default=False)],
     pack: Annotated[str, typer.Option(help="What it does: the tools and wording it gets.")] = "clinic",
     locale: Annotated[
-        list[str] | None, typer.Option(help="Its languages, the first is the default; en if none is named.")
+        list[str] | None,
+        typer.Option(help="Its languages, the first is the default; en and ro if none is named."),
     ] = None,
     time_zone: Annotated[str, typer.Option(help="As in the IANA list.")] = "Europe/Bucharest",
     mode: Annotated[Mode, typer.Option(help="What becomes of replies.")] = Mode.SUGGEST,
@@ -55,7 +56,7 @@ def create(
         name=name,
         mode=mode,
         pack=pack,
-        locales=tuple(locale or ["en"]),
+        locales=tuple(locale or ("en", "ro")),
         time_zone=time_zone,
     )
     _check(business)

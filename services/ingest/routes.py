@@ -92,6 +92,7 @@ class Hooks:
         except Malformed as error:
             raise Refused(400, str(error)) from error
         for what in parsed.passed_over:
+            self._metrics.parts_passed_over.labels(channel).inc()
             log.info("part of a webhook passed over", channel=channel, what=what)
         if parsed.messages or parsed.statuses:
             await self._ingest.receive(

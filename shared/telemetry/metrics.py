@@ -26,6 +26,12 @@ class Metrics:
         self.webhooks = Counter(
             "leeway_webhooks_total", "Requests at webhook URLs by what was answered.", ["channel", "outcome"], registry=registry
         )  # fmt: skip
+        self.parts_passed_over = Counter(
+            "leeway_webhook_parts_passed_over_total",
+            "Parts of webhooks that meant nothing to us.",
+            ["channel"],
+            registry=registry,
+        )
         self.messages_stored = Counter(
             "leeway_messages_stored_total", "New inbound messages committed.", registry=registry
         )

@@ -98,6 +98,16 @@ def test_a_bad_item_costs_its_neighbours_nothing() -> None:
     assert len(found.passed_over) == 5
 
 
+def test_a_message_that_says_whose_it_is_and_no_more_is_kept_raw_as_unsupported() -> None:
+    found = parsed({"messages": [message(id="m1", text={"rich": "text"}), message(id="m2")]})
+    assert [(item.external_id, item.kind) for item in found.messages] == [
+        ("m1", MessageKind.UNSUPPORTED),
+        ("m2", MessageKind.TEXT),
+    ]
+    assert b"rich" in found.messages[0].raw
+    assert len(found.passed_over) == 1
+
+
 MALFORMED = [
     ("no JSON", b"hello"),
     ("a list", []),

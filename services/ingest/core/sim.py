@@ -29,9 +29,12 @@ ITEMS_MAX = 1000
 KINDS = frozenset(MessageKind)
 
 
-class SimMessage(Loose):
+class SimSender(Loose):
     id: Id
     sender: Id = Field(alias="from")
+
+
+class SimMessage(SimSender):
     name: str | None = None
     text: str | None = None
     kind: str = "text"
@@ -73,6 +76,8 @@ def parse(body: bytes, *, now: datetime) -> Parsed:
             messages.append(_message(SimMessage.model_validate(item), item, now=now))
         except ValidationError as error:
             problems.append(f"messages: {explain(error)}")
+            if (kept := _unreadable(item, now=now)) is not None:
+                messages.append(kept)
     for item in event.statuses:
         try:
             statuses.append(_status(SimStatus.model_validate(item)))
@@ -100,6 +105,15 @@ def _message(message: SimMessage, item: object, *, now: datetime) -> Inbound:
         channel_at=believable(message.at, now=now),
         raw=json.dumps(item).encode(),
     )
+
+
+def _unreadable(item: object, *, now: datetime) -> Inbound | None:
+    """A message that says whose it is and can't be read otherwise: kept raw, as `unsupported`."""
+    try:
+        known = SimSender.model_validate(item)
+    except ValidationError:
+        return None
+    return _message(SimMessage.model_validate({"id": known.id, "from": known.sender}), item, now=now)
 
 
 def _kind(message: SimMessage) -> MessageKind:
