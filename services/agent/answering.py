@@ -1,6 +1,5 @@
 """What a turn comes to: match a pending action without a model, or let the engine understand; then one commit."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -44,7 +43,7 @@ from shared.broker.port import Broker
 from shared.ids import OutboundId
 from shared.locales import load
 from shared.packs import Pack, Proposal
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import Metrics, kind_of
 from shared.tickets import Stage
 from shared.work.stage import rings
 
@@ -112,7 +111,7 @@ class Answering:
         locales = [load(name) for name in turn.business.locales]
         meeting = meet(turn.pending, turn.taken, match(turn.taken.texts, locales))
         if not isinstance(meeting, Confirmed):  # what a confirmation came to is counted when it has
-            self._metrics.confirmations.labels(_outcome(meeting)).inc()
+            self._metrics.confirmations.labels(kind_of(meeting)).inc()
         return meeting
 
     async def out_of_time(self, turn: Turn) -> None:
@@ -253,11 +252,6 @@ class Answering:
 def _pending(turn: Turn) -> Pending:
     assert turn.pending is not None, "only a pending action can be met so"
     return turn.pending
-
-
-def _outcome(meeting: Meeting) -> str:
-    """What became of an answer to a prompt, as a label."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(meeting).__name__).lower()
 
 
 def _notice(turn: Turn, name: str) -> str:

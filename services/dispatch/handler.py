@@ -38,7 +38,7 @@ from shared.clock import Clock
 from shared.errors import Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
 from shared.settings import Timeouts
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import Metrics, kind_of
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.slots import Slots
@@ -154,7 +154,7 @@ class Dispatch:
         """One part: the provider's call, its outcome stored. The next part, claimed, if there is one."""
         channel = self._channels.get(claimed.channel)
         outcome = await self._outcome(claimed, channel, claimed_at)
-        self._metrics.sends.labels(claimed.channel, type(outcome).__name__).inc()
+        self._metrics.sends.labels(claimed.channel, kind_of(outcome)).inc()
         settled = settle(
             outcome,
             last_part=claimed.last_part,

@@ -3,6 +3,7 @@
 No label ever holds a customer, a conversation or free text. `business` is the slug of the first 200 seen, then `other`.
 """
 
+import re
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -10,6 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.platform_collector import PlatformCollector
 
 BUSINESSES_MAX = 200
+_INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -124,3 +126,8 @@ class Metrics:
             self._businesses.add(slug)
             return slug
         return "other"
+
+
+def kind_of(value: object) -> str:
+    """The name of a value's class as a label: of a closed union, which member it is."""
+    return _INNER_CAPITAL.sub("_", type(value).__name__).lower()

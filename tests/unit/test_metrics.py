@@ -2,7 +2,9 @@
 
 from prometheus_client import generate_latest
 
-from shared.telemetry.metrics import BUSINESSES_MAX, Metrics
+from services.agent.core.pending import PromptIsTheAnswer
+from services.dispatch.core.outcome import Accepted
+from shared.telemetry.metrics import BUSINESSES_MAX, Metrics, kind_of
 
 LABELS_ALLOWED = {
     "business", "channel", "outcome", "verdict", "reason", "engine", "provider", "model", "iteration", "kind", "state", "stage",
@@ -33,3 +35,8 @@ def test_a_process_shows_its_metrics_as_prometheus_reads_them() -> None:
     shown = generate_latest(metrics.registry).decode()
     assert 'leeway_webhooks_total{channel="sim",outcome="200"} 1.0' in shown
     assert "process_resident_memory_bytes" in shown
+
+
+def test_a_member_of_a_union_is_a_label_in_words() -> None:
+    assert kind_of(Accepted(provider_id=None)) == "accepted"
+    assert kind_of(PromptIsTheAnswer()) == "prompt_is_the_answer"
