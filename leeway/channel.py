@@ -13,6 +13,7 @@ from leeway.terminal import console
 from shared.errors import Misconfigured
 from shared.secrets import vault_of
 from shared.settings import Settings
+from shared.telemetry.health import callable_host
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -66,7 +67,7 @@ def add(
         _add(settings, business, kind, address, secrets, callback_url, verifies_phones=verifies_phones)
     )
     note = running_in(data) if installation.embedded else None
-    where = note.url if note else f"http://{here(settings.host)}:{settings.port}"
+    where = note.url if note else f"http://{callable_host(settings.host)}:{settings.port}"
     console.print(f"webhook URL      {where}/hooks/{kind}/{address}", markup=False, soft_wrap=True)
     console.print(f"signing secret   {inbound}", markup=False, soft_wrap=True)
     if kind is ChannelName.GENERIC:
@@ -117,11 +118,6 @@ async def _add(
             callback_url=callback_url,
             verifies_phones=verifies_phones,
         )
-
-
-def here(host: str) -> str:
-    """Where to reach a server on this machine that listens on `host`."""
-    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound
 
 
 def _check(callback_url: str, settings: Settings) -> None:

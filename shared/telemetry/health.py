@@ -50,7 +50,12 @@ class Server(uvicorn.Server):
     def address(self) -> str:
         """Where it really listens, once `started`."""
         host, port = self.servers[0].sockets[0].getsockname()[:2]
-        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104  compared, not bound
+        return f"http://{callable_host(host)}:{port}"
+
+
+def callable_host(host: str) -> str:
+    """Where to reach a server on this machine that listens on `host`."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound
 
 
 def server(app: ASGIApp, *, host: str, port: int) -> Server:
