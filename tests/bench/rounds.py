@@ -8,7 +8,7 @@ from tests.bench.contestants import ChainEntry, Entry, TrialEntry, WebEntry
 from tests.bench.model import Report, Result, Sample, sample_of
 from tests.bench.servers import Servers
 
-CONNECTIONS = 32
+CONNECTIONS = 64
 """Busy connections to a web contestant."""
 MESSAGES_MAX = 300_000
 """The most that a throughput run lets in."""
