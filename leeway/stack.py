@@ -88,7 +88,7 @@ class _Watched:
             if self.stop.asked.is_set():
                 return
             failures = 1 if clock() - since > LASTED_S else failures + 1
-            pause = min(BACKOFF_FIRST_S * 2 ** (failures - 1), BACKOFF_MAX_S) * random.uniform(0.75, 1)  # noqa: S311
+            pause = min(BACKOFF_FIRST_S * 2 ** (failures - 1), BACKOFF_MAX_S) * random.uniform(0.75, 1)  # noqa: S311  jitter, not a secret
             self._print(f"ended ({_how(code)}), starts again in {pause:.1f} s", style="bold red")
             await _either(self.stop.asked.wait(), asyncio.sleep(pause))
 
