@@ -28,6 +28,14 @@ class Ruling(StrEnum):
     DENY = "deny"
 
 
+class Asked(StrEnum):
+    """Who is asked, where a level asks."""
+
+    CUSTOMER = "customer"
+    OPERATOR = "operator"
+    BOTH = "both"  # the customer first
+
+
 DEFAULT_LEVEL: Final = 2
 
 _STRICTNESS: Final = {Mode.OFF: 0, Mode.SUGGEST: 1, Mode.AUTO: 2}

@@ -4,24 +4,30 @@ A pack is found by entry point (group ``leeway.packs``), so it can live in a pac
 and business from the turn; nothing the model or the customer says is an identity.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel
 
-from shared.autonomy import DEFAULT_LEVEL, Risk
+from shared.autonomy import DEFAULT_LEVEL, Asked, Risk
 from shared.errors import Misconfigured
 from shared.ids import BusinessId, CustomerId
 from shared.llm.port import Answer, Request
 
 Row = Mapping[str, Any]
+
+HAND_OVER = "hand_over"  # built in, and always allowed
+RESERVED = frozenset({HAND_OVER})
+TOOL_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 class Sql(Protocol):
@@ -115,9 +121,12 @@ class Tool:
     kind: ToolKind
     risk: Risk | None
     wrong_call_costs: str  # one line that says what a wrong call costs; a test refuses a class without it
+    who_may: str = "every customer, for themselves"  # one line, for people
+    needs: tuple[str, ...] = ()  # tools whose results its arguments come from
     example: str = ""  # of an action: words of a customer that lack nothing, for the prompt
     floor: int = 0  # confirmations needed at every level
     level: int = DEFAULT_LEVEL
+    asked: Asked = Asked.CUSTOMER  # who, where the level asks
     read: Read | None = None
     check: Check | None = None  # the dry run: at the proposal, and again at execution
     execute: Execute | None = None  # idempotent by the key it is given
@@ -161,15 +170,112 @@ class Pack(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsHours(Protocol):
+    """A pack that knows when people are there. Without it a handoff's clock never stands still."""
+
+    async def open_spans(
+        self, context: ToolContext, begins: datetime, ends: datetime
+    ) -> Sequence[tuple[datetime, datetime]]:
+        """The stretches between two instants in which the business is open, in order and apart."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReminderWords:
+    """A reminder in one language, with the titles of its two buttons and the answer to the first."""
+
+    text: str
+    keep: str
+    cancel: str
+    thanks: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminder:
+    """Something that a customer should be reminded of now. One reminder per key, for ever.
+
+    Its second button asks for `tool` with `arguments`, by way of the gate like any other request.
+    """
+
+    key: UUID
+    customer: CustomerId
+    tool: str
+    arguments: Mapping[str, Any]
+    word: Callable[[str], ReminderWords]  # by locale
+
+
+@runtime_checkable
+class Reminds(Protocol):
+    """A pack that reminds customers of what they have."""
+
+    async def reminders(self, context: ToolContext, *, ahead: timedelta) -> Sequence[Reminder]:
+        """What begins within `ahead` from now and is worth a reminder. `context.customer` stands for nobody."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A document for staff's own programs, a calendar for example."""
+
+    media_type: str
+    body: bytes
+
+
+@runtime_checkable
+class Feeds(Protocol):
+    """A pack with feeds. Each has a signed URL of its own; who has the URL may read it."""
+
+    async def feed_names(self, context: ToolContext) -> Mapping[str, str]:
+        """The feeds of a business: name in the URL → what it is, for people."""
+        ...
+
+    async def feed(self, context: ToolContext, name: str) -> Feed | None:
+        """The feed of that name, as things are now; None for one that is not there."""
+        ...
+
+
 def load_packs() -> dict[str, Pack]:
-    """Every installed pack by name. Raises Misconfigured for two of one name."""
+    """Every installed pack by name. Raises Misconfigured for two of one name, or a tool that is declared wrongly."""
     packs: dict[str, Pack] = {}
     for entry in entry_points(group="leeway.packs"):
         pack: Pack = entry.load()
         if pack.name in packs:
             raise Misconfigured(f"Two installed packs are called {pack.name}; remove one of them.")
+        if wrong := wrongly_declared(pack.tools):
+            raise Misconfigured(f"Pack {pack.name}: {'; '.join(wrong)}.")
         packs[pack.name] = pack
     return packs
+
+
+def wrongly_declared(tools: Sequence[Tool]) -> list[str]:
+    """What is wrong with a registry, one sentence each; none of these could be decided safely later."""
+    names = [tool.name for tool in tools]
+    wrong = [
+        f"two tools are called {name}" for name in sorted({one for one in names if names.count(one) > 1})
+    ]
+    for tool in tools:
+        wrong += [f"{tool.name} {what}" for what, so in _declaration(tool, names).items() if so]
+    return wrong
+
+
+def _declaration(tool: Tool, names: Sequence[str]) -> dict[str, bool]:
+    action = tool.kind is ToolKind.ACTION
+    worded = tool.word_prompt and tool.word_done and tool.word_refusal
+    strict = tool.arguments.model_config.get("extra") == "forbid"
+    return {
+        "has a name that no tool may have": tool.name in RESERVED or not TOOL_NAME.fullmatch(tool.name),
+        "is at no level from 0 to 4": type(tool.level) is not int or not 0 <= tool.level <= 4,
+        "has a floor below nought": tool.floor < 0,
+        "does not say what a wrong call costs": not tool.wrong_call_costs.strip(),
+        "takes unknown arguments": not strict,
+        "is a read without a way to read, or of another risk": not action
+        and (tool.read is None or tool.risk is not Risk.READ),
+        "is an action without check, execution and wording": action
+        and not (tool.check and tool.execute and worded),
+        "is an action of risk read": action and tool.risk is Risk.READ,
+        "needs a tool that is not there": not set(tool.needs) <= set(names),
+    }
 
 
 def migrations_of(packs: Mapping[str, Pack]) -> dict[str, Path]:

@@ -63,6 +63,16 @@ insert into held_status (id, business, account, status, due_at)
 insert into dead (id, business, stage, conversation, subject, reason)
   select gen_random_uuid(), business, 'guard', conversation, conversation, 'x' from it;
 insert into sim_delivery (key, business, account, user_id, body) select 'x', business, account, 'ana', '' from it;
+insert into tool_level (business, tool, level, set_by) select business, 'book', 2, 'ana' from it;
+insert into draft_decision (outbound, business, round, decision, text_digest, decided_by)
+  select outbound, business, 1, 'send', '', 'ana' from it;
+insert into budget (business, day) select business, '2026-12-03' from it;
+insert into envelope (turn, business, conversation, n, header, digest, parts) select turn, business, conversation, 1, '', '', '' from it;
+insert into prompt_page (business, digest, body) select business, '', '' from it;
+insert into reminder (id, business, conversation, tool, arguments, thanks)
+  select gen_random_uuid(), business, conversation, 'cancel', '', '' from it;
+insert into audit_log (business, n, actor, action, subject, detail, digest) select business, 1, 'ana', 'x', 'x', '', '' from it;
+insert into audit_head (business, n, digest) select business, 1, '' from it;
 insert into clinic.practice (business, address, phone, currency) select business, 'x', 'x', 'RON' from it;
 insert into clinic.service (business, code, names, minutes, price) select business, 'c', '{{"en": "c"}}', 30, 1 from it;
 insert into clinic.dentist (business, name) select business, 'Dr. X' from it;
@@ -268,16 +278,24 @@ FACTS = {  # what no service may change once it is written
     "turn": ["id", "business", "conversation", "cause_kind", "seq_from", "engine", "model", "started_at"],
     "llm_call": ["id", "business", "turn", "n", "attempt", "provider", "model", "reserved_usd", "started_at"],
     "iteration": ["turn", "business", "attempt", "n", "answer", "stored_at"],
-    "tool_call": ["turn", "tool", "arguments", "decision", "reason", "result", "at"],
+    "tool_call": ["turn", "tool", "arguments", "decision", "reason", "why", "at"],
     "outbound": ["id", "business", "conversation", "origin_kind", "origin", "part", "mode", "held", "receipt", "action"],
     "send_attempt": ["id", "business", "outbound", "part", "at_send_seq", "worker", "started_at"],
-    "pending_action": ["id", "tool", "arguments", "shown", "digest", "confirmations_needed", "customer", "at_seq"],
+    "pending_action": ["id", "tool", "arguments", "shown", "digest", "confirmations_needed", "customer", "asked", "summary"],
     "confirmation": ["action", "business", "message", "step", "at"],
     "receipt": ["id", "action", "turn", "tool", "digest", "result", "at"],
     "handoff": ["conversation", "business", "epoch", "reason", "opened_at"],
     "flag": ["message", "business", "reason", "raised_at"],
     "held_status": ["id", "business", "account", "correlation", "provider_id", "status"],
     "dead": ["id", "business", "stage", "conversation", "subject"],
+    "tool_level": ["business", "tool", "level", "asked", "set_by"],
+    "draft_decision": ["outbound", "business", "round", "decision", "text_digest", "decided_by", "decided_at"],
+    "budget": ["business", "day"],
+    "envelope": ["turn", "business", "conversation", "n", "header", "digest", "parts"],
+    "prompt_page": ["business", "digest", "body"],
+    "reminder": ["id", "business", "conversation", "tool", "arguments", "thanks"],
+    "audit_log": ["business", "n", "at", "actor", "action", "subject", "detail", "digest"],
+    "audit_head": ["business"],
     "worker": ["number", "stage", "host", "pid"],
     "sim_delivery": ["key", "business", "account", "user_id", "body"],
     "schema_migration": ["schema", "number", "digest"],

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 from packs.clinic import PACK
-from services.agent.core.prompt import HAND_OVER, system_prompt, tool_specs
+from services.agent.core.prompt import system_prompt, tool_specs
 from shared.autonomy import Risk
-from shared.packs import Tool, ToolKind
+from shared.packs import HAND_OVER, Tool, ToolKind
 
 NOON = datetime(2026, 12, 3, 12, 0, tzinfo=ZoneInfo("Europe/Bucharest"))
 

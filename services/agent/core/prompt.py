@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from shared.llm.port import ToolSpec
-from shared.packs import Tool, ToolKind
+from shared.packs import HAND_OVER, Tool, ToolKind
 
 VERSION = 1
-HAND_OVER = "hand_over"
 
 _RULES = """\
 You answer customers of {business} in a chat. Be brief, friendly and plain.

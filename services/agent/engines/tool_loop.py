@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from services.agent.core.digest import canonical, digest
 from services.agent.core.gate import Allow, Ask, Code, Deny, rule
-from services.agent.core.prompt import HAND_OVER
 from services.agent.core.turn import Turn
 from services.agent.engines.calling import Calling, restored
 from services.agent.engines.outcome import (
@@ -27,7 +26,7 @@ from services.agent.ports import Metered, NewAction, ToolRecord, Turns
 from shared.errors import Unavailable
 from shared.ids import ActionId, new_id
 from shared.llm.port import Answer, AssistantCalls, Finish, Message, Request, ToolCall, ToolResult
-from shared.packs import Pack, Proposal, Refusal, Tool, ToolContext
+from shared.packs import HAND_OVER, Pack, Proposal, Refusal, Tool, ToolContext
 
 CALLS_MAX = 4
 ARGUMENT_CHARS_MAX = 8_192
