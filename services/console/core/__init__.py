@@ -1,0 +1,1 @@
+"""What an operator's wish comes to: pure decisions on locked facts."""
