@@ -32,6 +32,14 @@ ServiceName = Annotated[str, Field(min_length=1, max_length=60, description="The
 DentistName = Annotated[
     str, Field(min_length=1, max_length=80, description="Only when the customer named one: Dr. Ionescu")
 ]
+AppointmentId = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+        max_length=36,
+        description="The appointment's id, from list_my_appointments",
+    ),
+]
 
 
 class Arguments(BaseModel):
@@ -61,3 +69,18 @@ class BookAppointment(Arguments):
     service: ServiceName
     start: Start
     dentist: DentistName | None = None
+
+
+class RescheduleAppointment(Arguments):
+    appointment: AppointmentId
+    start: Start
+
+
+class CancelAppointment(Arguments):
+    appointment: AppointmentId
+
+
+class UpdateMyName(Arguments):
+    name: Annotated[
+        str, Field(min_length=1, max_length=80, description="First and last name, as the customer wrote them")
+    ]

@@ -51,6 +51,15 @@ class NamedDays:
             not self.weekdays or day.isoweekday() in self.weekdays
         )
 
+    def without(self, day: date) -> "NamedDays":
+        """What is left when every word for this day is taken out."""
+        return NamedDays(
+            relative=self.relative - {day},
+            calendar=self.calendar - {day},
+            weekdays=self.weekdays - {day.isoweekday()},
+            next=self.next,
+        )
+
     def days(self, today: date) -> tuple[date, ...]:
         """The days that may be meant, soonest first; one when the text is clear."""
         upcoming = {day for weekday in self.weekdays for day in _upcoming(weekday, today, after=self.next)}

@@ -2,17 +2,25 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time
 from typing import Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from packs.clinic.facts import Busy, Dentist, Diary, Opening, Service
+from packs.clinic.facts import Away, Busy, Dentist, Diary, Opening, Service
 from shared.packs import ToolContext
 
 
-async def read_diary(context: ToolContext, begins: datetime, ends: datetime) -> Diary:
-    """The clinic, and what is booked between two instants (nothing when they are the same)."""
-    rows = await context.sql.fetch("clinic.diary", context.business, context.customer, begins, ends)
+async def read_diary(
+    context: ToolContext, begins: datetime, ends: datetime, *, without: UUID | None = None
+) -> Diary:
+    """The clinic, and what is taken between two instants (nothing when they are the same).
+
+    `without` is an appointment that stands in nobody's way: the one that is about to move.
+    """
+    rows = await context.sql.fetch(
+        "clinic.diary", context.business, context.customer, begins, ends, without, context.now
+    )
     if not rows:
         return Diary(name="", address="", phone="", currency="", horizon_days=0, zone=context.zone)
     return _diary(json.loads(rows[0]["facts"]), context.zone)
@@ -39,13 +47,14 @@ def _diary(facts: Mapping[str, Any], zone: ZoneInfo) -> Diary:
             )
             for one in facts["hours"]
         ),
+        holidays={date.fromisoformat(one["day"]): one["names"] for one in facts["holidays"]},
+        away=tuple(Away(dentist_no=one["dentist_no"], **_stretch(one)) for one in facts["away"]),
         busy=tuple(
-            Busy(
-                dentist_no=one["dentist_no"],
-                starts_at=datetime.fromtimestamp(one["starts_at"], UTC),
-                ends_at=datetime.fromtimestamp(one["ends_at"], UTC),
-                mine=one["mine"],
-            )
-            for one in facts["busy"]
+            Busy(dentist_no=one["dentist_no"], mine=one["mine"], **_stretch(one)) for one in facts["busy"]
         ),
+        holds=facts["holds"],
     )
+
+
+def _stretch(one: Mapping[str, Any]) -> dict[str, datetime]:
+    return {key: datetime.fromtimestamp(one[key], UTC) for key in ("starts_at", "ends_at")}

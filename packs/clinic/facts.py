@@ -1,17 +1,18 @@
 """The clinic's facts, as the rules see them, and the words of a refusal. Nothing here decides."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from functools import cached_property
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 Span = tuple[datetime, datetime]
 
 
 class Why(StrEnum):
-    """Why an appointment can't be."""
+    """Why it can't be."""
 
     UNKNOWN_SERVICE = "unknown_service"
     UNKNOWN_DENTIST = "unknown_dentist"
@@ -23,6 +24,14 @@ class Why(StrEnum):
     OVERLAPS_OWN = "overlaps_own"
     TOO_FAR = "too_far"
     DATE_MISMATCH = "date_mismatch"  # the customer's words name another day
+    DENTIST_AWAY = "dentist_away"
+    NO_SUCH_APPOINTMENT = "no_such_appointment"  # or another's: nobody can tell which
+    APPOINTMENT_PAST = "appointment_past"
+    APPOINTMENT_CANCELLED = "appointment_cancelled"
+    APPOINTMENT_CHANGED = "appointment_changed"  # since it was shown
+    SAME_TIME = "same_time"
+    IMPLAUSIBLE_NAME = "implausible_name"
+    SAME_NAME = "same_name"
 
 
 class PartOfDay(StrEnum):
@@ -61,7 +70,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """A booked appointment; whose it is only as far as: the sender's or not."""
+    """A booked or held stretch; whose it is only as far as: the sender's or not."""
 
     dentist_no: int
     starts_at: datetime
@@ -69,9 +78,29 @@ class Busy:
     mine: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Away:
+    """A dentist's time off."""
+
+    dentist_no: int
+    starts_at: datetime
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appointment:
+    """One of the sender's own."""
+
+    id: UUID
+    service: str
+    names: Mapping[str, str]  # the service's: language → name
+    dentist: str
+    starts_at: datetime
+
+
 @dataclass(frozen=True, kw_only=True)
 class Diary:
-    """A clinic, and what is booked in the stretch of time it was asked for."""
+    """A clinic, and what is taken in the stretch of time it was asked for."""
 
     name: str
     address: str
@@ -83,14 +112,19 @@ class Diary:
     dentists: Sequence[Dentist] = ()
     hours: Sequence[Opening] = ()
     busy: Sequence[Busy] = ()
+    away: Sequence[Away] = ()
+    holidays: Mapping[date, Mapping[str, str]] = field(default_factory=dict)  # local day → names
+    holds: bool = False  # a proposed booking keeps its slot for a while
 
     @cached_property
     def spans(self) -> dict[int, list[Span]]:
-        """What each dentist has booked, in order; the constraint keeps it from overlapping."""
-        spans: dict[int, list[Span]] = {}
-        for busy in sorted(self.busy, key=lambda one: one.starts_at):
-            spans.setdefault(busy.dentist_no, []).append((busy.starts_at, busy.ends_at))
-        return spans
+        """When each dentist can't, booked, held or away: in order and apart."""
+        return _spans((*self.busy, *self.away))
+
+    @cached_property
+    def off(self) -> dict[int, list[Span]]:
+        """When each dentist is away: in order and apart."""
+        return _spans(self.away)
 
     @cached_property
     def own(self) -> list[Span]:
@@ -101,3 +135,21 @@ class Diary:
 
     def last_day(self, now: datetime) -> date:
         return self.today(now) + timedelta(days=self.horizon_days)
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The same time in order and apart."""
+    apart: list[Span] = []
+    for begins, ends in sorted(spans):
+        if apart and begins <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(apart[-1][1], ends))
+        else:
+            apart.append((begins, ends))
+    return apart
+
+
+def _spans(stretches: Iterable[Busy | Away]) -> dict[int, list[Span]]:
+    spans: dict[int, list[Span]] = {}
+    for one in stretches:
+        spans.setdefault(one.dentist_no, []).append((one.starts_at, one.ends_at))
+    return {no: merged(taken) for no, taken in spans.items()}

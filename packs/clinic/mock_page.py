@@ -12,7 +12,7 @@ from shared.locales import load
 
 _SERVICE: Final = re.compile(r"^- ([a-z][a-z0-9_]*): (.+), \d+ min, [\d.]+ [A-Z]{3}; (.+)$", re.MULTILINE)
 _TODAY: Final = re.compile(r"^Today: (\d{4}-\d\d-\d\d), (.+)$", re.MULTILINE)
-_CALENDAR: Final = re.compile(r"^(\d{4}-\d\d-\d\d) \S+ (closed|\d[\d:, -]+)$", re.MULTILINE)
+_CALENDAR: Final = re.compile(r"^(\d{4}-\d\d-\d\d) \S+ (closed|\d[\d:, -]+)(?: \(.+\))?$", re.MULTILINE)
 
 Stretch = tuple[time, time]
 

@@ -1,18 +1,19 @@
 """When the clinic can take whom. Pure: the clinic's facts and the instant go in, a decision comes out.
 
 Instants are in UTC; opening hours are local times of the clinic's zone. A slot is free when it lies inside
-one stretch of opening hours, after now, beside what its dentist and its customer have booked.
+one stretch of opening hours on a day that is none off, after now, beside what its dentist and its customer have
+booked, what others hold, and its dentist's time off.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from packs.clinic.dates import NamedDays, normal
-from packs.clinic.facts import Dentist, Diary, PartOfDay, Service, Span, Why
+from packs.clinic.facts import Dentist, Diary, PartOfDay, Service, Span, Why, merged
 from shared.packs import Refusal
 
 GRID: Final = timedelta(minutes=15)  # slots offered begin on it; a customer may ask for any minute
@@ -35,6 +36,7 @@ class Wish:
     service: str
     dentist: str | None
     start: datetime
+    leaving: date | None = None  # the day that an appointment moves away from: a customer may name both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ def judge(wish: Wish, diary: Diary, *, now: datetime, named: NamedDays) -> Booka
         return Refusal(code=Why.IN_THE_PAST)
     if day > diary.last_day(now):
         return Refusal(code=Why.TOO_FAR, detail={"last_day": diary.last_day(now).isoformat()})
-    if not named.agrees(day):
+    if not _agrees(named, day, wish.leaving):
         days = sorted({*named.days(diary.today(now)), day})
         return Refusal(code=Why.DATE_MISMATCH, detail={"days": [one.isoformat() for one in days]})
     return _judge_time(diary, service, able, wish.start)
@@ -104,7 +106,9 @@ def find_able(diary: Diary, service: Service, asked: str | None) -> Sequence[Den
     if asked is None:
         return offering or Refusal(code=Why.NOT_OFFERED, detail={"dentists": []})
     words = _name_words(asked)
-    called = [dentist for dentist in diary.dentists if words and words <= _name_words(dentist.name)]
+    known = {dentist: _name_words(dentist.name) for dentist in diary.dentists}
+    called = [one for one in known if words and words == known[one]]  # a whole name before part of another
+    called = called or [one for one in known if words and words <= known[one]]
     if len(called) != 1:
         return Refusal(code=Why.UNKNOWN_DENTIST, detail={"dentists": [one.name for one in diary.dentists]})
     if called[0] not in offering:
@@ -113,12 +117,21 @@ def find_able(diary: Diary, service: Service, asked: str | None) -> Sequence[Den
 
 
 def open_on(diary: Diary, day: date) -> list[Span]:
-    """The stretches of a local day in which the clinic is open, as instants."""
+    """The stretches of a local day in which the clinic is open, as instants; none on a day off."""
+    if day in diary.holidays:
+        return []
     return [
         (_at(day, one.opens, diary.zone), _at(day, one.closes, diary.zone))
         for one in diary.hours
         if one.weekday == day.isoweekday()
     ]
+
+
+def open_between(diary: Diary, begins: datetime, ends: datetime) -> list[Span]:
+    """When the clinic is open between two instants, in order and apart."""
+    days = days_from(diary.today(begins), diary.today(ends))
+    spans = [(max(opens, begins), min(closes, ends)) for day in days for opens, closes in open_on(diary, day)]
+    return merged(span for span in spans if span[0] < span[1])
 
 
 def week(diary: Diary) -> dict[int, list[str]]:
@@ -190,14 +203,32 @@ def _judge_time(
     end = start + service.length
     spans = open_on(diary, diary.today(start))
     if not any(opens <= start and end <= closes for opens, closes in spans):
-        return Refusal(code=Why.CLOSED, detail={"open": [_clock_span(span, diary.zone) for span in spans]})
+        return Refusal(code=Why.CLOSED, detail=_closed(diary, diary.today(start)))
     own = _clashes(diary.own, start, end)
     if own:
         return Refusal(code=Why.OVERLAPS_OWN, detail={"own": local_iso(own[0], diary.zone)})
     for dentist in able:
         if _is_free(diary, dentist, start, end):
             return Bookable(service=service, dentist=dentist, start=start)
+    if all(_clashes(diary.off.get(dentist.no, []), start, end) for dentist in able):
+        return Refusal(code=Why.DENTIST_AWAY, detail={"dentists": [dentist.name for dentist in able]})
     return Refusal(code=Why.SLOT_TAKEN)
+
+
+def _closed(diary: Diary, day: date) -> dict[str, Any]:
+    """What is open on a day, or why nothing is."""
+    detail: dict[str, Any] = {"open": [_clock_span(span, diary.zone) for span in open_on(diary, day)]}
+    if day in diary.holidays:
+        detail["holiday"] = dict(diary.holidays[day])
+    return detail
+
+
+def _agrees(named: NamedDays, day: date, leaving: date | None) -> bool:
+    """Do the customer's words fit the day? They may name the day an appointment moves away from as well."""
+    if named.agrees(day):
+        return True
+    rest = named.without(leaving) if leaving else named
+    return bool(rest) and rest.agrees(day)
 
 
 def _is_free(diary: Diary, dentist: Dentist, start: datetime, end: datetime) -> bool:

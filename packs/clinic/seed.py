@@ -14,4 +14,5 @@ _FILE: Final = Path(__file__).parent / "seed.toml"
 
 async def seed(sql: Sql, business: BusinessId, *, now: datetime) -> None:
     """One statement; for a business that has a clinic already it changes nothing."""
-    await sql.fetch("clinic.seed", business, json.dumps(tomllib.loads(_FILE.read_text(encoding="utf-8"))))
+    document = json.dumps(tomllib.loads(_FILE.read_text(encoding="utf-8")))
+    await sql.fetch("clinic.seed", business, document, now)

@@ -12,10 +12,22 @@ from typing import Any, Final
 from packs.clinic.facts import Why
 from packs.clinic.locales import FALLBACK, language, words
 from shared.locales import load
-from shared.packs import Refusal
+from shared.packs import Refusal, ReminderWords
 
 SHOWN_CHARS_MAX: Final = 80
 LIST_MAX: Final = 12
+_NEED_NO_VALUES: Final = frozenset(
+    {
+        Why.IN_THE_PAST,
+        Why.NO_SUCH_TIME,
+        Why.SLOT_TAKEN,
+        Why.NO_SUCH_APPOINTMENT,
+        Why.APPOINTMENT_PAST,
+        Why.APPOINTMENT_CANCELLED,
+        Why.APPOINTMENT_CHANGED,
+        Why.IMPLAUSIBLE_NAME,
+    }
+)
 
 
 def day(when: date, locale: str) -> str:
@@ -33,19 +45,66 @@ def name(names: Mapping[str, str], locale: str) -> str:
     return bounded(names.get(language(locale)) or names.get(FALLBACK) or next(iter(names.values()), ""))
 
 
-def bounded(text: str) -> str:
-    """One line of at most SHOWN_CHARS_MAX printable characters."""
+def bounded(text: str, chars_max: int = SHOWN_CHARS_MAX) -> str:
+    """One line of at most `chars_max` printable characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= SHOWN_CHARS_MAX else line[: SHOWN_CHARS_MAX - 1] + "…"
+    return line if len(line) <= chars_max else line[: chars_max - 1] + "…"
 
 
 def book_prompt(shown: Mapping[str, Any], locale: str) -> str:
     """The question before a booking, without how to answer it."""
-    return _booking("prompt", shown, locale)
+    return _appointment("book_appointment", "prompt", shown, locale)
 
 
 def book_done(result: Mapping[str, Any], locale: str) -> str:
-    return _booking("done", result, locale)
+    return _appointment("book_appointment", "done", result, locale)
+
+
+def reschedule_prompt(shown: Mapping[str, Any], locale: str) -> str:
+    """The question before a move: the old time and the new one, both in full."""
+    return _appointment("reschedule_appointment", "prompt", shown, locale)
+
+
+def reschedule_done(result: Mapping[str, Any], locale: str) -> str:
+    return _appointment("reschedule_appointment", "done", result, locale)
+
+
+def cancel_prompt(shown: Mapping[str, Any], locale: str) -> str:
+    """The question before a cancellation."""
+    return _appointment("cancel_appointment", "prompt", shown, locale)
+
+
+def cancel_done(result: Mapping[str, Any], locale: str) -> str:
+    return _appointment("cancel_appointment", "done", result, locale)
+
+
+def name_prompt(shown: Mapping[str, Any], locale: str) -> str:
+    """The question before a name is changed; names the old one where there is one."""
+    said = words(locale)["update_my_name"]
+    text: str = said["prompt" if shown["before"] else "first"]
+    return text.format(name=bounded(shown["name"]), before=bounded(shown["before"] or ""))
+
+
+def name_done(result: Mapping[str, Any], locale: str) -> str:
+    text: str = words(locale)["update_my_name"]["done"]
+    return text.format(name=bounded(result["name"]))
+
+
+def reminder(values: Mapping[str, Any], locale: str) -> ReminderWords:
+    """A reminder of an appointment, with its buttons."""
+    said = words(locale)["reminder"]
+    return ReminderWords(
+        text=_appointment("reminder", "text", values, locale),
+        keep=said["keep"],
+        cancel=said["cancel"],
+        thanks=said["thanks"],
+    )
+
+
+def unnamed(locale: str) -> str:
+    """Who has given no name."""
+    text: str = words(locale)["unnamed"]
+    return text
 
 
 def slot(offer: Mapping[str, str], locale: str) -> str:
@@ -65,12 +124,13 @@ def refusal(refused: Refusal, locale: str) -> str:
     return " ".join(sentences)
 
 
-def _booking(key: str, values: Mapping[str, Any], locale: str) -> str:
-    text: str = words(locale)["book_appointment"][key]
+def _appointment(table: str, key: str, values: Mapping[str, Any], locale: str) -> str:
+    text: str = words(locale)[table][key]
     return text.format(
         service=name(values["service"], locale),
         dentist=bounded(values["dentist"]),
         when=instant(values["start"], locale),
+        before=instant(values["from"], locale) if "from" in values else "",
     )
 
 
@@ -82,12 +142,15 @@ def _reason(refused: Refusal, locale: str) -> str:
             values["services"] = ", ".join(
                 name(one, locale) for one in list(detail["services"].values())[:LIST_MAX]
             )
+        case Why.DENTIST_AWAY:
+            values["dentists"] = ", ".join(bounded(one) for one in detail["dentists"][:LIST_MAX])
         case Why.UNKNOWN_DENTIST | Why.NOT_OFFERED:
             values["dentists"] = ", ".join(bounded(one) for one in detail["dentists"][:LIST_MAX])
             key = refused.code if detail["dentists"] else "not_offered_by_anyone"
         case Why.CLOSED:
             values["open"] = ", ".join(detail["open"])
-            key = "closed_then" if detail["open"] else refused.code
+            values["holiday"] = name(detail.get("holiday", {}), locale)
+            key = "closed_then" if detail["open"] else "closed_holiday" if values["holiday"] else refused.code
         case Why.OVERLAPS_OWN:
             values["own"] = instant(detail["own"], locale)
         case Why.TOO_FAR:
@@ -96,9 +159,11 @@ def _reason(refused: Refusal, locale: str) -> str:
             values["days"] = "; ".join(
                 day(date.fromisoformat(one), locale) for one in detail["days"][:LIST_MAX]
             )
-        case Why.IN_THE_PAST | Why.NO_SUCH_TIME | Why.SLOT_TAKEN:
-            pass
+        case Why.SAME_TIME:
+            values["when"] = instant(detail["start"], locale)
+        case Why.SAME_NAME:
+            values["name"] = bounded(detail["name"])
         case _:
-            key = "other"
+            key = refused.code if refused.code in _NEED_NO_VALUES else "other"
     text: str = said[key]
     return text.format(**values)

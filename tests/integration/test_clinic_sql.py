@@ -13,13 +13,8 @@ import pytest
 
 from packs.clinic import PACK
 from packs.clinic.arguments import BookAppointment, FindSlots, Nothing
-from packs.clinic.operations import (
-    check_booking,
-    execute_booking,
-    find_slots,
-    get_clinic_info,
-    list_my_appointments,
-)
+from packs.clinic.booking import check_booking, execute_booking
+from packs.clinic.operations import find_slots, get_clinic_info, list_my_appointments
 from packs.clinic.prompt import prompt_facts
 from shared.database import Database, load_queries, open_pool
 from shared.database.migrate import migrate

@@ -45,7 +45,8 @@ async def judged(
         pytest.param("2026-12-03 10:00", "cleaning", "in_the_past", id="this very minute"),
         pytest.param("2026-12-03 10:05", "cleaning", None, id="in five minutes"),
         pytest.param("2024-08-16 10:00", "cleaning", "in_the_past", id="years ago"),
-        pytest.param("2027-06-01 10:00", "cleaning", None, id="the last day of the horizon"),
+        pytest.param("2027-05-31 10:00", "cleaning", None, id="a day inside the horizon"),
+        pytest.param("2027-06-01 10:00", "cleaning", "closed", id="its last day, a holiday"),
         pytest.param("2027-06-02 10:00", "cleaning", "too_far", id="a day beyond it"),
     ],
 )

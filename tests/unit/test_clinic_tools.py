@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from packs.clinic import PACK
 from packs.clinic.arguments import BookAppointment, FindSlots
-from packs.clinic.operations import check_booking, find_slots
+from packs.clinic.booking import check_booking
+from packs.clinic.operations import find_slots
 from shared.autonomy import Risk
 from shared.database.queries import load_queries
 from shared.packs import Established, Proposal, Refusal, Tool, ToolKind
@@ -36,8 +37,14 @@ def test_every_tool_says_what_a_wrong_call_costs_and_has_its_parts(tool: Tool) -
 
 
 def test_the_pack_is_what_the_pipeline_asks_for() -> None:
-    assert list(TOOLS) == ["get_clinic_info", "find_slots", "list_my_appointments", "book_appointment"]
-    assert [path.name for path in Path(PACK.migrations).iterdir()] == ["0001_clinic.sql"]
+    assert list(TOOLS) == [
+        "get_clinic_info", "find_slots", "list_my_appointments", "book_appointment",
+        "reschedule_appointment", "cancel_appointment", "update_my_name",
+    ]  # fmt: skip
+    assert sorted(path.name for path in Path(PACK.migrations).iterdir()) == [
+        "0001_clinic.sql",
+        "0002_whole_clinic.sql",
+    ]
     assert "clinic.diary" in load_queries(*PACK.queries, prefix="clinic.")
 
 
