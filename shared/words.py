@@ -13,19 +13,26 @@ NUMBERS_TELL_APART_BELOW_CHARS: Final = 40  # "monday at 10" and "monday at 11" 
 _ENDS_LEFT_OUT_FROM_CHARS: Final = 400  # of both texts; shorter ones are matched as they are
 _STEPS_MAX: Final = 10_000  # pairs of equal letters, which difflib's cost grows with; some milliseconds
 
-# Nothing of these is seen: joiners, marks of direction, variation selectors, fillers; skin tones go too.
+# Nothing of these is seen: joiners, marks of direction, variation selectors, fillers.
 # Not among them, so that a text with them is not the bare word: overrides of direction, tag characters.
 _UNSEEN: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202c\u2060-\u206f"
-    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]"
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0100-\U000e01ef]"
 )
+# A skin tone says nothing on a hand, and is a sign of its own behind a word.
+_SKIN_TONE: Final = re.compile(
+    "(?<=[\u261d-\u270d\U0001f385-\U0001f3fa\U0001f400-\U0001faff])[\U0001f3fb-\U0001f3ff]"
+)
+# The thumbs of keyboards without them: "(y)" is no letter in brackets.
+_THUMB: Final = re.compile(r"(?<![^\W_])\(([yn])\)(?![^\W_])")
+_THUMBS: Final = {"y": "👍", "n": "👎"}
 _ALIKE: Final = str.maketrans({"ş": "ș", "ţ": "ț", "’": "'", "‘": "'", "ʼ": "'"})
 
 # Outer punctuation that leaves a word what it is. Not among it: "?" (it asks), "~" (it strikes out), ">" (it
-# quotes), and "(" at the end (a sad face).
+# quotes), "(" at the end (a sad face) and square brackets (they hold data).
 _EITHER_SIDE: Final = " .,;:!¡*_'\"“”„«»‹›-–—、。"
-_BEFORE: Final = _EITHER_SIDE + "(["
-_AFTER: Final = _EITHER_SIDE + ")]"
+_BEFORE: Final = _EITHER_SIDE + "("
+_AFTER: Final = _EITHER_SIDE + ")"
 
 _NUMBERS: Final = re.compile(r"\d+")
 
@@ -40,13 +47,17 @@ def normalise(text: str, dropped_marks: frozenset[str] = frozenset()) -> str:
 def fold(text: str, dropped_marks: frozenset[str] = frozenset()) -> str:
     """The letters alone made alike; punctuation and spaces stay."""
     if text.isascii():
-        return text.lower()
-    seen = unicodedata.normalize("NFKC", _UNSEEN.sub("", text))
+        return _with_thumbs(text.lower())
+    seen = unicodedata.normalize("NFKC", _SKIN_TONE.sub("", _UNSEEN.sub("", text)))
     folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_ALIKE)
-    if not dropped_marks:
-        return folded
-    apart = unicodedata.normalize("NFD", folded)
-    return unicodedata.normalize("NFC", "".join(mark for mark in apart if mark not in dropped_marks))
+    if dropped_marks:
+        apart = unicodedata.normalize("NFD", folded)
+        folded = unicodedata.normalize("NFC", "".join(mark for mark in apart if mark not in dropped_marks))
+    return _with_thumbs(folded)
+
+
+def _with_thumbs(text: str) -> str:
+    return _THUMB.sub(lambda found: _THUMBS[found[1]], text) if "(" in text else text
 
 
 def spaced(text: str) -> str:
@@ -74,8 +85,13 @@ def is_blank(text: str) -> bool:
 
 def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
     """Finds one of the phrases as whole words inside a normalised text; of no phrases, nothing."""
+    return re.compile(rf"(?<!\w){one_of(phrases)}(?!\w)")
+
+
+def one_of(phrases: Iterable[str]) -> str:
+    """The source of a pattern that matches each of the phrases and no more; of no phrases, nothing."""
     listed = sorted(set(phrases))
-    return re.compile(rf"(?<!\w){_branches(listed)}(?!\w)" if listed else r"(?!)")
+    return _branches(listed) if listed else "(?!)"
 
 
 def _branches(phrases: Sequence[str]) -> str:

@@ -2,17 +2,18 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
-from string import Formatter
 from types import MappingProxyType
 from typing import Any, Final
 
 from shared.errors import Misconfigured
+from shared.locales.entries import names, phrases, pieces, refuse_other_keys, template, text
 from shared.locales.locale import Locale
-from shared.words import any_of, normalise
+from shared.locales.reactions import reaction_pattern
+from shared.words import any_of, fold
 
 _FOLDER: Final = Path(__file__).parent
 
@@ -44,6 +45,11 @@ NOTICES: Final[Mapping[str, frozenset[str]]] = {
     "declined_by_operator_because": frozenset({"reason"}),
     "waiting_for_operator": frozenset(),
     "approval_expired": frozenset(),
+    "approval_asked": frozenset({"summary"}),
+    "still_waiting": frozenset(),
+    "withdrawn": frozenset(),
+    "action_unknown": frozenset({"summary"}),
+    "reminder_not_open": frozenset(),
 }
 
 _LISTS: Final = (
@@ -56,7 +62,6 @@ _MEANINGS: Final = (
 )  # fmt: skip
 _MAY_SHARE: Final = {("explicit_yes", "opt_in")}
 _DATE_FIELDS: Final = frozenset({"weekday", "day", "month", "time"})
-_ALTERNATIVES: Final = re.compile(r"\(([^()]*)\)")
 
 
 def available() -> tuple[str, ...]:
@@ -78,54 +83,37 @@ def load(name: str) -> Locale:
 
 def parse(name: str, data: Mapping[str, Any]) -> Locale:
     """A locale from its file's content; Misconfigured names the entry that is missing, unknown or at odds."""
-    expect = partial(_keys, name)
-    expect("the file", data, {"dropped_marks", "words", "dates", "notices"})
+    expect = partial(refuse_other_keys, name)
+    expect("the file", data, {"dropped_marks", "told_by_marks", "words", "reactions", "dates", "notices"})
     expect("[words]", data["words"], set(_LISTS))
+    expect("[reactions]", data["reactions"], {"to_words", "to_things"})
     expect("[dates]", data["dates"], {"weekdays", "months", "day", "moment"})
     expect("[notices]", data["notices"], set(NOTICES))
-    marks = frozenset(_text(name, "dropped_marks", data["dropped_marks"]))
-    lists = {key: _phrases(name, key, data["words"][key], marks) for key in _LISTS}
+    marks = frozenset(text(name, "dropped_marks", data["dropped_marks"]))
+    lists = {key: phrases(name, key, data["words"][key], marks) for key in _LISTS}
     _refuse_two_meanings(name, lists)
     dates = data["dates"]
     return Locale(
         name=name,
         dropped_marks=marks,
+        told_by_marks=_told_by_marks(name, data["told_by_marks"], marks),
         **{key: lists[key] for key in (*_MEANINGS, "common_words")},
         thanks=tuple(sorted(lists["thanks"], key=len, reverse=True)),
         handoff_phrases=any_of(lists["handoff_phrases"]),
         handoff_negations=tuple(f" {phrase}" for phrase in sorted(lists["handoff_negations"])),
         auto_responder_phrases=any_of(lists["auto_responder_phrases"]),
         auto_responder_titles=_titles(lists["auto_responder_titles"]),
-        notices=MappingProxyType(
-            {key: _template(name, key, data["notices"][key], NOTICES[key]) for key in NOTICES}
+        reactions=reaction_pattern(
+            **{key: pieces(name, key, data["reactions"][key], marks) for key in ("to_words", "to_things")}
         ),
-        weekdays=_names(name, "weekdays", dates["weekdays"], 7),
-        months=_names(name, "months", dates["months"], 12),
-        day_pattern=_template(name, "day", dates["day"], _DATE_FIELDS - {"time"}),
-        moment_pattern=_template(name, "moment", dates["moment"], _DATE_FIELDS),
+        notices=MappingProxyType(
+            {key: template(name, key, data["notices"][key], NOTICES[key]) for key in NOTICES}
+        ),
+        weekdays=names(name, "weekdays", dates["weekdays"], 7),
+        months=names(name, "months", dates["months"], 12),
+        day_pattern=template(name, "day", dates["day"], _DATE_FIELDS - {"time"}),
+        moment_pattern=template(name, "moment", dates["moment"], _DATE_FIELDS),
     )
-
-
-def _phrases(name: str, key: str, entries: object, marks: frozenset[str]) -> frozenset[str]:
-    """Normal forms of a list's entries. "(a|b) c" stands for "a c" and "b c"; a comma may be left out."""
-    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise Misconfigured(f"Locale {name!r}: {key} must be a list of phrases.")
-    normal: Callable[[str], str] = partial(normalise, dropped_marks=marks)
-    phrases: set[str] = set()
-    for phrase in (spelled for entry in entries for spelled in _spelled_out(entry)):
-        forms = {normal(phrase), normal(phrase.replace(",", ""))}
-        if "" in forms:
-            raise Misconfigured(
-                f"Locale {name!r}: {key} has a phrase of nothing but punctuation: {phrase!r}."
-            )
-        phrases |= forms
-    return frozenset(phrases)
-
-
-def _spelled_out(entry: str) -> Iterable[str]:
-    parts = _ALTERNATIVES.split(entry)  # plain text at even places, alternatives at odd ones
-    choices = [part.split("|") if at % 2 else [part] for at, part in enumerate(parts)]
-    return ("".join(chosen) for chosen in product(*choices))
 
 
 def _refuse_two_meanings(name: str, lists: Mapping[str, frozenset[str]]) -> None:
@@ -144,41 +132,10 @@ def _titles(phrases: frozenset[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(map(re.escape, sorted(phrases))) or '(?!)'})(?=\s?[\]:.!–—-]|$)")
 
 
-def _keys(name: str, where: str, found: object, expected: set[str]) -> None:
-    if not isinstance(found, dict):
-        raise Misconfigured(f"Locale {name!r}: {where} must be a table.")
-    if missing := expected - found.keys():
-        raise Misconfigured(f"Locale {name!r}: {where} lacks {', '.join(sorted(missing))}.")
-    if unknown := found.keys() - expected:
-        raise Misconfigured(f"Locale {name!r}: {where} has unknown entries: {', '.join(sorted(unknown))}.")
-
-
-def _text(name: str, key: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise Misconfigured(f"Locale {name!r}: {key} must be a text.")
-    return value
-
-
-def _names(name: str, key: str, value: object, count: int) -> tuple[str, ...]:
-    if (
-        not isinstance(value, list)
-        or len(set(value)) != count
-        or not all(isinstance(one, str) for one in value)
-    ):
-        raise Misconfigured(f"Locale {name!r}: {key} must be {count} different names.")
-    return tuple(value)
-
-
-def _template(name: str, key: str, value: object, fields: frozenset[str]) -> str:
-    """A wording that names exactly these fields, plainly: no attributes, no formats."""
-    text = _text(name, key, value)
-    try:
-        parts = list(Formatter().parse(text))
-    except ValueError as cause:
-        raise Misconfigured(f"Locale {name!r}: the wording of {key} has a stray brace.") from cause
-    named = {field for _, field, _, _ in parts if field is not None}
-    plain = not any(form or conversion for _, _, form, conversion in parts)
-    if not text.strip() or named != fields or not plain:
-        wanted = ", ".join(sorted(fields)) or "no field"
-        raise Misconfigured(f"Locale {name!r}: the wording of {key} must be a text that names {wanted}.")
-    return text
+def _told_by_marks(name: str, entries: object, marks: frozenset[str]) -> frozenset[str]:
+    """Words as they are written; one without any of the dropped marks is told by nothing."""
+    listed = pieces(name, "told_by_marks", entries, frozenset())
+    for word in sorted(listed):
+        if fold(word, marks) == word:
+            raise Misconfigured(f"Locale {name!r}: told_by_marks has {word!r}, which has none of the marks.")
+    return listed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from shared.words import is_blank, normalise
+from shared.words import fold, is_blank, normalise, spaced
 
 READ_CHARS_MAX: Final = 4_096  # of a text when phrases are looked for; a longer one is no word of a list
 _WORDS_WEIGHED_MAX: Final = 60  # of a text when its language is guessed
@@ -19,6 +19,7 @@ class Locale:
 
     name: str
     dropped_marks: frozenset[str]  # combining marks that its writers leave out
+    told_by_marks: frozenset[str]  # words with marks that make them other words than the listed ones
     explicit_yes: frozenset[str]
     soft_yes: frozenset[str]
     no: frozenset[str]
@@ -31,6 +32,7 @@ class Locale:
     handoff_negations: tuple[str, ...]  # each after a space; right before the phrase they turn it round
     auto_responder_phrases: re.Pattern[str]  # anywhere
     auto_responder_titles: re.Pattern[str]  # at the beginning, as a title
+    reactions: re.Pattern[str]  # the whole of a text that a phone sends in place of a reaction
     common_words: frozenset[str]  # tell the language; none of another locale's
     notices: Mapping[str, str]
     weekdays: tuple[str, ...]  # Monday first
@@ -41,6 +43,16 @@ class Locale:
     def normalise(self, text: str) -> str:
         """The text as this locale's lists hold it."""
         return normalise(text, self.dropped_marks)
+
+    def is_reaction(self, text: str) -> bool:
+        """Whether the text is what a phone sends in place of a reaction (Liked “…”), all of it."""
+        return len(text) <= READ_CHARS_MAX and bool(
+            self.reactions.fullmatch(spaced(fold(text, self.dropped_marks)))
+        )
+
+    def means_another_word(self, text: str) -> bool:
+        """Whether a word in it is told from a listed one by its marks alone ("dă" is no "da")."""
+        return bool(self.told_by_marks) and not self.told_by_marks.isdisjoint(_WORD.findall(fold(text)))
 
     def answers(self, normal: str) -> bool:
         """Whether the whole text is a yes, a soft yes or a no."""

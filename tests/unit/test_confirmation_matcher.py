@@ -33,7 +33,7 @@ def answer(*fragments: str, locales: tuple[Locale, ...] = BOTH) -> Answer:
         "Confirm.", "Da!", "da",
         "da, vă rog", "da vă rog", "Da, mulțumesc", "da multumesc", "DA VA ROG", "confirmă",
         "confirma\u0306", "confirma",
-        "CONFIRMĂ", "ＹＥＳ", "ＤＡ", "“YES”", "*da*", "yes\n", "y\u200bes", "da :)", "yes 👍", "yes thanks",
+        "CONFIRMĂ", "ＹＥＳ", "ＤＡ", "“YES”", "*da*", "yes\n", "y\u200bes", "da :)", "yes 👍", "yes (y)", "(yes)", "yes thanks",
     ],
 )  # fmt: skip
 def test_an_explicit_yes(text: str) -> None:
@@ -71,6 +71,9 @@ def test_a_no(text: str) -> None:
         "de acord",
         "go ahead",
         "perfect",
+        "(y)",
+        "please confirm",
+        "Confirmați",
     ],
 )
 def test_a_soft_yes(text: str) -> None:
@@ -95,12 +98,10 @@ def test_a_soft_yes(text: str) -> None:
         "yes to the other one", "1 yes",
         # typing errors execute nothing
         "yues", "yse", "ye", "yess no", "dda", "daa nu", "nou", "n0", "yes1", "d a", "y e s",
-        # reactions, as phones without them send them
-        "Liked “Reply YES to cancel your appointment”", "Loved “Reply YES to confirm”",
-        "Disliked “Reply YES to confirm”",
-        "Questioned “Reply YES to confirm”", "Liked \"YES\"", "Reacted 👍 to “Reply YES to confirm”",
-        "👍 to “YES”",
-        "Emphasized “yes”", "I-a plăcut „Răspundeți DA”",
+        # asks us, or is data
+        "please confirm?", "[yes]", "[\"yes\"]", "{\"answer\": \"yes\"}", "<b>yes</b>", "yes🏽",
+        # other words but for their marks
+        "dă", "Dă!", "DĂ", "d\u00e3", "da\u0306", "dă, vă rog",
         # quoted, struck out, hidden, foreign letters
         "> yes", "~yes~", "~da~", "y\u0336e\u0336s\u0336", "d\u0336a\u0336", "уes", "\u202eyes",
         "yes\u20e0",
@@ -130,7 +131,12 @@ def test_neither(text: str) -> None:
         pytest.param(["da", "?"], Answer.OTHER, id="a yes and a question"),
         pytest.param(["yes", "ok"], Answer.OTHER, id="a yes and a soft yes"),
         pytest.param(["ok", "ok"], Answer.SOFT_YES, id="a soft yes in two pieces"),
-        pytest.param(["yes", "Liked “YES”"], Answer.OTHER, id="a yes and a reaction"),
+        pytest.param(["yes", "da", "\u200b"], Answer.YES, id="two of a yes and nothing to see"),
+        pytest.param(["Liked “YES”", "Loved “YES”"], Answer.REACTION, id="reactions"),
+        pytest.param(["yes", "Liked “YES”"], Answer.REACTION, id="a yes beside a reaction is no bare yes"),
+        pytest.param(["no", "Disliked “YES”"], Answer.NO, id="a no and a reaction"),
+        pytest.param(["ok", "Liked “YES”"], Answer.SOFT_YES, id="a soft yes and a reaction"),
+        pytest.param(["Liked “YES”", "but at 3pm"], Answer.OTHER, id="a reaction and a request"),
         pytest.param(["y", "es"], Answer.OTHER, id="a word is not put together"),
         pytest.param([], Answer.OTHER, id="nothing"),
         pytest.param(["", " "], Answer.OTHER, id="only blanks"),
@@ -253,8 +259,8 @@ SPELLINGS = st.sampled_from(
     [str.upper, str.title, full_width, as_cedilla, lambda text: unicodedata.normalize("NFD", text)]
 )
 UNSEEN = st.text("\u200b\u200d\u2060\ufeff\u00ad\u200e", max_size=3)
-BEFORE = st.text(" \n.,!-*_\"'“„«([", max_size=4)
-AFTER = st.text(" \n.,!-*_\"'”»)]…", max_size=4)
+BEFORE = st.text(" \n.,!-*_\"'“„«", max_size=4)
+AFTER = st.text(" \n.,!-*_\"'”»)…", max_size=4)
 
 
 @given(st.sampled_from(YES_PHRASES + NO_PHRASES), SPELLINGS, UNSEEN, BEFORE, AFTER, st.integers(0, 40))

@@ -166,6 +166,9 @@ def test_an_answer_that_asks_for_a_person_is_refused() -> None:
         ("words", "no", [1], "list of phrases"),
         ("words", "no", ["!!"], "nothing but punctuation"),
         ("words", "maybe", [], "unknown entries: maybe"),
+        ("reactions", "to_words", "liked", "to_words must be a list of phrases"),
+        ("reactions", "to_things", [" "], "to_things has an empty entry"),
+        ("reactions", "to_nobody", [], "unknown entries: to_nobody"),
         ("dates", "weekdays", ["Monday"], "7 different names"),
         ("dates", "moment", "{weekday} {day}", "must be a text that names day, month, time, weekday"),
         ("notices", "fallback", "I'll ask {who}.", "must be a text that names no field"),
@@ -185,7 +188,8 @@ def test_a_wrong_entry_is_refused_by_name(table: str, key: str, value: object, c
 
 
 @pytest.mark.parametrize(
-    ("table", "key"), [("words", "no"), ("dates", "day"), *(("notices", n) for n in NOTICES)]
+    ("table", "key"),
+    [("words", "no"), ("reactions", "to_words"), ("dates", "day"), *(("notices", n) for n in NOTICES)],
 )
 def test_a_missing_entry_is_refused_by_name(table: str, key: str) -> None:
     data = english()
@@ -198,4 +202,11 @@ def test_a_missing_table_is_refused() -> None:
     data = english()
     del data["words"]
     with pytest.raises(Misconfigured, match="lacks words"):
+        parse("xx", data)
+
+
+def test_a_word_that_no_dropped_mark_tells_is_refused() -> None:
+    data = english()
+    data["told_by_marks"] = ["dă"]
+    with pytest.raises(Misconfigured, match="told_by_marks has 'dă', which has none of the marks"):
         parse("xx", data)

@@ -31,6 +31,10 @@ ROMANIAN = frozenset("\u0306\u0302\u0326\u0327\u0303\u030c")
         pytest.param("yes…", "yes", id="dots"),
         pytest.param("👍🏽", "👍", id="skin tone"),
         pytest.param("✔\ufe0f", "✔", id="emoji presentation"),
+        pytest.param("✌\ufe0f🏽", "✌", id="emoji presentation and skin tone"),
+        pytest.param("(Y)", "👍", id="a thumb without a key for it"),
+        pytest.param("no (n)!", "no 👎", id="a thumb down"),
+        pytest.param("(yes)", "yes", id="brackets"),
         pytest.param("that’s it", "that's it", id="apostrophe"),
         pytest.param("Straße", "strasse", id="folded, not only lowered"),
     ],
@@ -43,7 +47,7 @@ def test_spelling_is_set_aside(written: str, normal: str) -> None:
     "written",
     [
         "yes?", "yes?!", "¿yes", "yes？", "~yes~", "> yes", "yes :(", "yes/", "1. yes", "yes 👎", "@yes",
-        "#yes",
+        "#yes", "[yes]", '["yes"]', "yes🏽", "{yes}", "<yes>", "`yes`",
         "y\u0336e\u0336s\u0336", "yes\u20e0", "\u202eyes", "yes\U000e006e\U000e006f", "уes", "y e s", "yés",
     ],
 )  # fmt: skip
