@@ -1,11 +1,13 @@
 """The environment, read once and checked at start: every problem in one message that names its variable."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from shared.errors import Misconfigured
+from shared.llm.tariffs import Tariff, read_tariffs
 
 # Nought would turn a time-out of Postgres off.
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -75,12 +77,21 @@ class Settings(BaseSettings):
 
     llm: str = Field(default="mock", validation_alias="LLM")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
+    deepseek_api_key: SecretStr | None = Field(default=None, validation_alias="DEEPSEEK_API_KEY")
+    anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
     openai_compatible_api_key: SecretStr | None = Field(
         default=None, validation_alias="OPENAI_COMPATIBLE_API_KEY"
     )
+    prices: Annotated[Mapping[str, Tariff], NoDecode] = Field(default_factory=dict)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     timeouts: Timeouts = Field(default_factory=Timeouts)
+
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _prices(cls, told: object) -> object:
+        return read_tariffs(told) if isinstance(told, str) else told
 
 
 def load_settings(**overrides: object) -> Settings:

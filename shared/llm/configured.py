@@ -7,17 +7,20 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from shared.clock import Clock, SystemClock
 from shared.errors import Misconfigured
+from shared.llm.breaker import GuardedModel
 from shared.llm.mock import MODEL as MOCK_MODEL
 from shared.llm.mock import PROVIDER as MOCK
 from shared.llm.mock import MockModel
 from shared.llm.port import Model
+from shared.llm.profiles import COMPATIBLE, PROFILES, Profile
 from shared.packs import Pack
 from shared.settings import Settings
 
-OPENAI = "openai"
-COMPATIBLE = "openai-compatible"
-ACCEPTED = "LLM accepts mock, openai:MODEL or openai-compatible:MODEL@URL"
+_WORDS = [word for word in PROFILES if word != COMPATIBLE.word]
+ACCEPTED = f"LLM accepts mock, {', '.join(f'{word}:MODEL' for word in _WORDS)} or {COMPATIBLE.word}:MODEL@URL"
+NEEDS_KEY = frozenset(_WORDS)  # a server of one's own may do without
 
 _PROVIDER = re.compile(r"[a-z][a-z-]{0,30}")
 _AT_URL = re.compile(r"@(?=https?://)")  # a model's own name may hold an @
@@ -27,7 +30,7 @@ _AT_URL = re.compile(r"@(?=https?://)")  # a model's own name may hold an @
 class Choice:
     """What ``LLM=…`` asks for. `base_url` only where it is part of the choice."""
 
-    provider: str
+    word: str
     model: str
     base_url: str | None = None
 
@@ -37,40 +40,54 @@ def parse(spec: str) -> Choice:
 
     The value itself is not repeated beyond its first word: a key pasted into it must not reach a log.
     """
-    provider, colon, rest = spec.strip().partition(":")
-    if provider == MOCK and not colon:
-        return Choice(provider=MOCK, model=MOCK_MODEL)
-    if provider == OPENAI and _is_name(rest):
-        return Choice(provider=OPENAI, model=rest)
-    if provider == COMPATIBLE:
+    word, colon, rest = spec.strip().partition(":")
+    if word == MOCK and not colon:
+        return Choice(word=MOCK, model=MOCK_MODEL)
+    if word == COMPATIBLE.word:
         return _compatible(rest)
-    known = provider in (MOCK, OPENAI)
-    said = f", not {provider}:…" if colon and not known and _PROVIDER.fullmatch(provider) else ""
+    if word in PROFILES and _is_name(rest):
+        return Choice(word=word, model=rest)
+    known = word == MOCK or word in PROFILES
+    said = f", not {word}:…" if colon and not known and _PROVIDER.fullmatch(word) else ""
     raise Misconfigured(f"{ACCEPTED}{said}.")
 
 
-async def configured_model(settings: Settings, packs: Mapping[str, Pack]) -> Model:
+async def configured_model(
+    settings: Settings,
+    packs: Mapping[str, Pack],
+    *,
+    clock: Clock | None = None,
+    base_url: str | None = None,
+) -> Model:
     """The installation's model, warmed up, without a call over the network. Close it at the end.
 
+    A provider that is away is not asked again and again (see shared.llm.breaker). `base_url` takes the place of
+    the provider's own address: for a gateway, or a server of a test.
     Raises Misconfigured, naming the variable, for a choice that can't be understood or has no key.
     """
     choice = parse(settings.llm)
-    if choice.provider == MOCK:
+    if choice.word == MOCK:
         return MockModel(packs)
-    from shared.llm.chat import ChatModel  # noqa: PLC0415  half a second and 30 MB that the mock does without
+    from shared.llm.endpoint import EndpointModel  # noqa: PLC0415  half a second and 30 MB that the mock does without
 
-    if choice.base_url is None:
-        key = _usable_key(settings.openai_api_key, variable="OPENAI_API_KEY", choice=choice)
-        model = ChatModel.openai(choice.model, api_key=key, slots=settings.slots)
-    else:
-        model = ChatModel.compatible(
-            choice.model,
-            base_url=choice.base_url,
-            slots=settings.slots,
-            api_key=settings.openai_compatible_api_key,
-        )
+    profile = PROFILES[choice.word]
+    model = EndpointModel(
+        profile,
+        choice.model,
+        api_key=_key(settings, profile, choice),
+        slots=settings.slots,
+        base_url=base_url or choice.base_url,
+        tariffs=settings.prices,
+    )
     await model.warm_up()
-    return model
+    return GuardedModel(model, clock=clock or SystemClock())
+
+
+def _key(settings: Settings, profile: Profile, choice: Choice) -> SecretStr | None:
+    key: SecretStr | None = getattr(settings, profile.key.lower())
+    if choice.word not in NEEDS_KEY and (key is None or not key.get_secret_value().strip()):
+        return None
+    return _usable_key(key, variable=profile.key, choice=choice)
 
 
 def _compatible(rest: str) -> Choice:
@@ -90,7 +107,7 @@ def _compatible(rest: str) -> Choice:
         raise Misconfigured(
             "LLM=openai-compatible:MODEL@URL: the URL must have no user, password, query or fragment in it."
         )
-    return Choice(provider=COMPATIBLE, model=model, base_url=urls[0])
+    return Choice(word=COMPATIBLE.word, model=model, base_url=urls[0])
 
 
 def _is_name(model: str) -> bool:
@@ -101,7 +118,7 @@ def _usable_key(key: SecretStr | None, *, variable: str, choice: Choice) -> Secr
     text = key.get_secret_value().strip() if key else ""
     if not text:
         raise Misconfigured(
-            f"LLM={choice.provider}:{choice.model} needs {variable}; set it in the environment or in .env."
+            f"LLM={choice.word}:{choice.model} needs {variable}; set it in the environment or in .env."
         )
     if not text.isascii() or not text.isprintable() or " " in text:
         raise Misconfigured(f"{variable} holds characters that no key has; copy it again.")

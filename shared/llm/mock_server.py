@@ -1,10 +1,10 @@
-"""The mock's rules behind Chat Completions over HTTP, for tests that want the real client to work.
+"""The mock's rules behind Chat Completions and Responses over HTTP, for tests that want the real client to work.
 
-Translates a request to the port's form, asks MockModel, and translates the answer back. Takes what ChatModel
+Translates a request to the port's form, asks MockModel, and translates the answer back. Takes what EndpointModel
 sends and what any OpenAI client does; refuses the rest with a 400 in the usual form.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import count
 from typing import Annotated, Any, Literal
@@ -14,6 +14,8 @@ from fastapi import FastAPI
 from fastapi import Request as HttpRequest
 from fastapi.responses import Response
 
+from shared.llm import mock_responses
+from shared.llm.chat_wire import call_out
 from shared.llm.mock import MODEL, MockModel
 from shared.llm.port import (
     Answer,
@@ -29,7 +31,6 @@ from shared.llm.port import (
     Usage,
     UserText,
 )
-from shared.llm.wire import call_out
 from shared.packs import Pack
 
 REQUEST_BYTES_MAX = 4_000_000
@@ -56,16 +57,24 @@ def app(packs: Mapping[str, Pack], *, latency_s: float = 0.0) -> FastAPI:
             {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "leeway"}]}
         )
 
-    @server.post("/v1/chat/completions")
-    async def chat_completions(http: HttpRequest) -> Response:
+    async def answered(
+        http: HttpRequest, read: Callable[[bytes], Request], write: Callable[[Answer, int], dict[str, Any]]
+    ) -> Response:
         try:
-            request = request_in(await http.body())
-            answer = await model.complete(request, timeout_s=ANSWER_WITHIN_S)
+            answer = await model.complete(read(await http.body()), timeout_s=ANSWER_WITHIN_S)
         except (ValueError, RecursionError) as error:
             return _refused(f"not a request: {error}")
         except ModelFailure as failure:
             return _refused(failure.detail)
-        return _json(answer_out(answer, number=next(numbers)))
+        return _json(write(answer, next(numbers)))
+
+    @server.post("/v1/chat/completions")
+    async def chat_completions(http: HttpRequest) -> Response:
+        return await answered(http, request_in, answer_out)
+
+    @server.post("/v1/responses")
+    async def responses(http: HttpRequest) -> Response:
+        return await answered(http, mock_responses.request_in, mock_responses.answer_out)
 
     return server
 
@@ -137,7 +146,7 @@ def request_in(body: bytes) -> Request:
     )
 
 
-def answer_out(answer: Answer, *, number: int) -> dict[str, Any]:
+def answer_out(answer: Answer, number: int) -> dict[str, Any]:
     """The body of a 200, `number` telling it from the others of this server."""
     refused = answer.finish is Finish.REFUSAL
     message: dict[str, Any] = {

@@ -89,13 +89,20 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens billed: `input` includes the cached and the written ones, `output` the reasoning ones."""
+    """Tokens billed: `input` includes the cached and the written ones, `output` the reasoning ones.
+
+    `told` is false where the provider said nothing: then the numbers are 0 and the cost is unknown.
+    """
 
     input: int = 0
     cached: int = 0
     output: int = 0
     reasoning: int = 0
     written: int = 0  # put into the cache by this call; some providers bill these higher
+    told: bool = True
+
+
+UNTOLD = Usage(told=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +131,17 @@ class FailureKind(StrEnum):
     REFUSED = "refused"  # 400, 422: this request will never do
     AUTH = "auth"  # 401, 403, quota: a person must act
     GONE = "gone"  # 404: the model or the address
+    OPEN = "open"  # no call was made: the ones before say that the provider is away
+
+
+NEVER_BILLED = frozenset(
+    {FailureKind.OPEN, FailureKind.RATE, FailureKind.REFUSED, FailureKind.AUTH, FailureKind.GONE}
+)
+"""Of the others nobody knows: a provider may bill what it answered too late, or to a closed connection."""
 
 
 class ModelFailure(Exception):
-    """One attempt failed. `usage` is what was billed all the same, where the provider said so."""
+    """One attempt failed. `usage` is what was billed all the same, where the provider said so (see Usage.told)."""
 
     def __init__(
         self,
@@ -142,7 +156,7 @@ class ModelFailure(Exception):
         self.kind = kind
         self.detail = detail  # for logs and the metering row; never for a customer
         self.retry_after_s = retry_after_s
-        self.usage = usage or Usage()
+        self.usage = usage or UNTOLD
         self.model = model
 
 
@@ -160,7 +174,10 @@ class Model(Protocol):
         ...
 
     def price(self, usage: Usage, *, model: str) -> Decimal | None:
-        """US dollars; None when no price is known, never 0 for unknown."""
+        """US dollars; None when no price is known or the usage was not told, never 0 for unknown.
+
+        `model` is the name that answered. See shared.llm.costs for estimates and sources of prices.
+        """
         ...
 
     async def close(self) -> None: ...

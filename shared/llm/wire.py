@@ -1,108 +1,117 @@
-"""Chat Completions on the wire: requests out, answers in. No I/O, and no trust in what comes in."""
+"""What both interfaces say in the same way: names, tokens, problems. No I/O, and no trust in what comes in."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from shared.llm.calls import unique_calls
-from shared.llm.port import (
-    Answer,
-    AssistantCalls,
-    AssistantText,
-    FailureKind,
-    Finish,
-    Message,
-    ModelFailure,
-    Request,
-    ToolCall,
-    ToolResult,
-    ToolSpec,
-    Usage,
-    UserText,
-)
+from shared.llm.port import UNTOLD, FailureKind, ModelFailure, Usage
 
 TOKENS_MAX = 2**31 - 1  # what the metering table's columns hold
 NAME_CHARS_MAX = 200
 DETAIL_CHARS_MAX = 200
 
-CUT = {"length": Finish.LENGTH, "content_filter": Finish.FILTER}
-BROKEN_OFF = frozenset({"error", "abort"})  # what gateways and vLLM say when the model died under way
+_THOUGHT = re.compile(r"\A.*</(think|thinking|thought)>|\A\s*<(think|thinking|thought)>.*", re.DOTALL)
 
 
-class _NoAnswerError(Exception):
+class NoAnswerError(Exception):
     """A 200 without an answer in it; the text says what is missing."""
 
-
-def messages_out(request: Request) -> list[dict[str, Any]]:
-    """The conversation as Chat Completions takes it. An earlier answer's `raw` goes back as it came."""
-    out: list[dict[str, Any]] = [{"role": "system", "content": request.system}]
-    for message in request.messages:
-        match message:
-            case AssistantCalls(raw=raw) if raw:
-                out.extend(dict(item) for item in raw)
-            case AssistantCalls(text=text, calls=calls):
-                # Some chat templates of vLLM fail without content.
-                out.append(
-                    {"role": "assistant", "content": text or "", "tool_calls": [call_out(c) for c in calls]}
-                )
-            case ToolResult(call_id=call_id, content=content):
-                out.append({"role": "tool", "tool_call_id": call_id, "content": content})
-            case UserText(text=text, role=role) | AssistantText(text=text, role=role):
-                out.append({"role": role, "content": text})
-    return out
+    def __init__(self, missing: str, kind: FailureKind = FailureKind.BAD_ANSWER) -> None:
+        super().__init__(missing)
+        self.kind = kind
 
 
-def call_out(call: ToolCall) -> dict[str, Any]:
-    """A tool call as Chat Completions spells it."""
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Where an interface keeps its numbers in `usage`."""
+
+    input: str
+    output: str
+    input_details: str
+    output_details: str
 
 
-def tool_out(tool: ToolSpec) -> dict[str, Any]:
-    """A tool's declaration as Chat Completions spells it."""
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
+CHAT_NAMES = Names(
+    input="prompt_tokens",
+    output="completion_tokens",
+    input_details="prompt_tokens_details",
+    output_details="completion_tokens_details",
+)
+RESPONSES_NAMES = Names(
+    input="input_tokens",
+    output="output_tokens",
+    input_details="input_tokens_details",
+    output_details="output_tokens_details",
+)
 
 
-def read_answer(body: bytes, *, earlier: Sequence[Message], asked: str) -> Answer:
-    """The answer in the body of a 200. Raises ModelFailure (BAD_ANSWER, with the usage if it was told).
+def read_usage(usage: object, names: Names = CHAT_NAMES) -> Usage:
+    """Tokens as told, in whichever of the known places; what is absurd counts as 0, and nothing at all as untold.
 
-    `earlier` are the request's messages, whose calls' ids are taken; `asked` is the model's name where the
-    answer tells none.
+    Cached tokens are in the details, at DeepSeek in `prompt_cache_hit_tokens`. Gemini leaves its thinking out of
+    `completion_tokens`, so the output is what the total has beyond the prompt, if more.
     """
-    usage, model = Usage(), asked
-    try:
-        payload = _parsed(body)
-        usage = read_usage(payload.get("usage"))
-        told = payload.get("model")
-        model = told[:NAME_CHARS_MAX] if isinstance(told, str) and told else asked
-        return _answer(payload, earlier=earlier, usage=usage, model=model)
-    except _NoAnswerError as why:
-        detail = str(why)
-    raise ModelFailure(FailureKind.BAD_ANSWER, detail, usage=usage, model=model)
-
-
-def read_usage(usage: object) -> Usage:
-    """Tokens as told, in whichever of the known places; what is missing or absurd counts as 0.
-
-    Cached tokens are in `prompt_tokens_details`, at DeepSeek in `prompt_cache_hit_tokens`. Gemini leaves its
-    thinking out of `completion_tokens`, so the output is what the total has beyond the prompt, if more.
-    """
-    if not isinstance(usage, dict):
-        return Usage()
-    prompt = _mapping(usage.get("prompt_tokens_details"))
-    completion = _mapping(usage.get("completion_tokens_details"))
-    read = _tokens(usage.get("prompt_tokens"))
-    cached = min(_tokens(prompt.get("cached_tokens")) or _tokens(usage.get("prompt_cache_hit_tokens")), read)
-    output = max(_tokens(usage.get("completion_tokens")), _tokens(usage.get("total_tokens")) - read)
+    fields = mapping(usage)
+    if not any(_is_count(fields.get(name)) for name in (names.input, names.output)):
+        return UNTOLD
+    details = mapping(fields.get(names.input_details))
+    read = _tokens(fields.get(names.input))
+    cached = min(
+        _tokens(details.get("cached_tokens")) or _tokens(fields.get("prompt_cache_hit_tokens")), read
+    )
+    output = max(_tokens(fields.get(names.output)), _tokens(fields.get("total_tokens")) - read)
+    reasoning = _tokens(mapping(fields.get(names.output_details)).get("reasoning_tokens"))
     return Usage(
         input=read,
         cached=cached,
         output=output,
-        reasoning=min(_tokens(completion.get("reasoning_tokens")), output),
-        written=min(_tokens(prompt.get("cache_write_tokens")), read - cached),
+        reasoning=min(reasoning, output),
+        written=min(_tokens(details.get("cache_write_tokens")), read - cached),
     )
+
+
+def read_model(payload: Mapping[str, Any], *, asked: str) -> str:
+    """The name of the model that answered, which need not be the one that was asked."""
+    told = payload.get("model")
+    return told[:NAME_CHARS_MAX] if isinstance(told, str) and told else asked
+
+
+def read_text(content: object) -> str | None:
+    """The text for the customer in a content field: a string, or a list of parts. None if there is none.
+
+    What the model thought is never part of it, whether in parts of its own or between tags.
+    """
+    if isinstance(content, list):
+        parts = [mapping(part) for part in content]
+        texts = [part.get("text") for part in parts if part.get("type", "text") in ("text", "output_text")]
+        content = "".join(text for text in texts if isinstance(text, str))
+    if not isinstance(content, str):
+        return None
+    said = _THOUGHT.sub("", content, count=1)
+    return said.lstrip() if said.strip() else None
+
+
+def read_arguments(arguments: object) -> str:
+    """A call's arguments as text: none are an empty object, and some local servers forget to make them text."""
+    if isinstance(arguments, dict):
+        arguments = msgspec.json.encode(arguments).decode()
+    if not isinstance(arguments, str | None):
+        raise NoAnswerError("a tool call whose arguments are no text")
+    return arguments or "{}"
+
+
+def read_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise NoAnswerError("a tool call without a name")
+    return name
+
+
+def read_id(told: object) -> str:
+    """The id that a call came with, or an empty one."""
+    return told if isinstance(told, str) and len(told) <= NAME_CHARS_MAX else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +135,14 @@ def read_problem(body: bytes) -> Problem:
         return Problem()
     if isinstance(said, list) and said:
         said = said[0]
-    error = _mapping(said).get("error", said)
+    return problem_of(mapping(said).get("error", said))
+
+
+def problem_of(error: object) -> Problem:
+    """The same of a decoded error."""
     if isinstance(error, str):
         return Problem(message=_one_line(error))
-    fields = _mapping(error)
+    fields = mapping(error)
     codes = (_one_line(fields.get(name)) for name in ("code", "type", "status"))
     return Problem(
         codes=tuple(dict.fromkeys(code for code in codes if code)),
@@ -138,96 +151,33 @@ def read_problem(body: bytes) -> Problem:
     )
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def read_payload(body: bytes) -> dict[str, Any]:
+    """The object in the body of a 200. Raises NoAnswerError for anything else, an error in disguise included."""
     if rb"\u0000" in body:
-        raise _NoAnswerError("a NUL character, which Postgres can't keep")
+        raise NoAnswerError("a NUL character, which Postgres can't keep")
     try:
         payload = msgspec.json.decode(body)
     except (ValueError, RecursionError):
         kind = "HTML" if body.lstrip()[:1] == b"<" else "something else"
-        raise _NoAnswerError(f"{kind} instead of JSON") from None
+        raise NoAnswerError(f"{kind} instead of JSON") from None
     if isinstance(payload, list):
-        raise _NoAnswerError(f"a list instead of an answer: {read_problem(body)}")
+        raise NoAnswerError(f"a list instead of an answer: {read_problem(body)}")
     if not isinstance(payload, dict):
-        raise _NoAnswerError("no JSON object")
-    if payload.get("error"):
-        raise _NoAnswerError(f"an error instead of an answer: {read_problem(body)}")
+        raise NoAnswerError("no JSON object")
     return payload
 
 
-def _answer(payload: Mapping[str, Any], *, earlier: Sequence[Message], usage: Usage, model: str) -> Answer:
-    choices = payload.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, dict):
-        raise _NoAnswerError("no choice")
-    told_reason = choice.get("finish_reason")
-    reason = told_reason if isinstance(told_reason, str) else ""
-    if reason in BROKEN_OFF:
-        raise _NoAnswerError(f"broken off: {reason}")
-    cut = CUT.get(reason)
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        if cut is not Finish.FILTER:
-            raise _NoAnswerError("no message")
-        message = {}
-    text = _text(message.get("content"))
-    if cut is not None:
-        return Answer(text=text, finish=cut, usage=usage, model=model)
-    told = _calls(message.get("tool_calls"))
-    calls = unique_calls(told, earlier)
-    refused = bool(_text(message.get("refusal"))) and not calls
-    finish = Finish.TOOLS if calls else Finish.REFUSAL if refused else Finish.END
-    raw = (_raw(message, told, calls),)
-    return Answer(text=text, calls=calls, finish=finish, usage=usage, model=model, raw=raw)
+def no_answer(why: NoAnswerError, *, usage: Usage, model: str) -> ModelFailure:
+    """The failure to raise, outside the `except`: what was received holds customers' texts."""
+    return ModelFailure(why.kind, str(why), usage=usage, model=model)
 
 
-def _text(content: object) -> str | None:
-    """The text of a content field: a string, or a list of parts. None if there is nothing to read."""
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) and content.strip() else None
-
-
-def _calls(told: object) -> list[ToolCall]:
-    """The calls, with the ids as they came. One that can't be read spoils the answer: no half of it runs."""
-    if told is None:
-        return []
-    if not isinstance(told, list):
-        raise _NoAnswerError("tool calls that are no list")
-    calls = []
-    for item in told:
-        function = _mapping(_mapping(item).get("function"))
-        name, arguments, call_id = function.get("name"), function.get("arguments"), _id(item)
-        if not isinstance(name, str) or not name:
-            raise _NoAnswerError("a tool call without a name")
-        if isinstance(arguments, dict):  # some local servers forget to make it text
-            arguments = msgspec.json.encode(arguments).decode()
-        if not isinstance(arguments, str | None):
-            raise _NoAnswerError("a tool call whose arguments are no text")
-        calls.append(ToolCall(id=call_id, name=name, arguments=arguments or "{}"))
-    return calls
-
-
-def _id(item: object) -> str:
-    """The id that a call came with, or an empty one."""
-    told = _mapping(item).get("id")
-    return told if isinstance(told, str) and len(told) <= NAME_CHARS_MAX else ""
-
-
-def _raw(message: Mapping[str, Any], told: Sequence[ToolCall], calls: Sequence[ToolCall]) -> dict[str, Any]:
-    """The message as it has to go back: what came, but for nulls, a missing content, and made ids."""
-    raw = {key: value for key, value in message.items() if value is not None}
-    raw["role"] = "assistant"
-    raw.setdefault("content", "")
-    if any(before.id != after.id for before, after in zip(told, calls, strict=True)):
-        items = zip(message["tool_calls"], calls, strict=True)
-        raw["tool_calls"] = [{**item, "id": call.id} for item, call in items]
-    return raw
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _tokens(value: object) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from shared.ids import BusinessId
-from shared.llm.chat import ChatModel
+from shared.llm import mock_responses
+from shared.llm.endpoint import EndpointModel
 from shared.llm.mock import MockModel
 from shared.llm.mock_server import app, request_in
 from shared.llm.port import (
@@ -33,6 +35,7 @@ from shared.llm.port import (
     ToolSpec,
     UserText,
 )
+from shared.llm.profiles import COMPATIBLE, OPENAI, Profile
 from shared.packs import Pack, Sql, Tool, ToolContext, ToolKind
 
 WITHIN_S = 10
@@ -85,7 +88,12 @@ class ToyPack:
 
 
 def spec(name: str = "reserve_table") -> ToolSpec:
-    schema = {"properties": {"seats": {"type": "string"}}, "type": "object"}
+    schema = {
+        "additionalProperties": False,
+        "properties": {"seats": {"type": "string"}},
+        "required": ["seats"],
+        "type": "object",
+    }
     return ToolSpec(name=name, description="Reserve a table", parameters=schema)
 
 
@@ -98,30 +106,45 @@ async def in_process(pack: Pack) -> AsyncIterator[Model]:
     yield MockModel({pack.name: pack})
 
 
-@contextlib.asynccontextmanager
-async def over_http(pack: Pack) -> AsyncIterator[Model]:
-    transport = httpx2.ASGITransport(app({pack.name: pack}))
-    model = ChatModel.compatible(
-        "mock-rules", base_url="http://mock.invalid/v1", slots=4, transport=transport
+def behind_http(profile: Profile, *packs: Pack) -> EndpointModel:
+    return EndpointModel(
+        profile,
+        "mock-rules",
+        api_key=None,
+        base_url="http://mock.invalid/v1",
+        slots=4,
+        transport=httpx2.ASGITransport(app({pack.name: pack for pack in packs})),
     )
+
+
+@contextlib.asynccontextmanager
+async def over_chat(pack: Pack) -> AsyncIterator[Model]:
+    model = behind_http(COMPATIBLE, pack)
     yield model
     await model.close()
 
 
-both = pytest.mark.parametrize("model_with", [in_process, over_http])
+@contextlib.asynccontextmanager
+async def over_responses(pack: Pack) -> AsyncIterator[Model]:
+    model = behind_http(OPENAI, pack)
+    yield model
+    await model.close()
 
 
-@both
+every_way = pytest.mark.parametrize("model_with", [in_process, over_chat, over_responses])
+
+
+@every_way
 async def test_text_comes_back_with_usage_that_the_text_decides(model_with) -> None:
     async with model_with(ToyPack()) as model:
         first = await model.complete(request(UserText(text="bună ziua")), timeout_s=WITHIN_S)
         again = await model.complete(request(UserText(text="bună ziua")), timeout_s=WITHIN_S)
-    assert first == again
+    assert replace(first, raw=()) == replace(again, raw=())
     assert (first.text, first.finish, first.model) == ("tables: bună ziua", Finish.END, "mock-rules")
-    assert (first.usage.input, first.usage.output) == (29, 5)  # 114 characters, 17 characters
+    assert (first.usage.input, first.usage.output) == (42, 5)  # 165 characters, 17 characters
 
 
-@both
+@every_way
 async def test_a_conversation_with_tools_reaches_the_rules_as_it_was(model_with) -> None:
     pack = ToyPack()
     turn: list[Message] = [AssistantText(text="Hello!"), UserText(text="table 4")]
@@ -148,7 +171,7 @@ async def test_a_conversation_with_tools_reaches_the_rules_as_it_was(model_with)
     assert len(set(ids)) == 2, "the rules say 1 each time"
 
 
-@both
+@every_way
 @pytest.mark.parametrize(
     ("text", "finish"), [("no", Finish.REFUSAL), ("long", Finish.LENGTH), ("bad", Finish.FILTER)]
 )
@@ -230,6 +253,21 @@ async def test_contents_in_parts_are_read() -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        b'{"model": "m", "input": [], "store": true}',
+        b'{"model": "m", "input": [{"role": "king", "content": "x"}], "store": false}',
+        b'{"model": "m", "input": [{"type": "function_call_output", "call_id": "never"}], "store": false}',
+    ],
+)
+async def test_what_is_no_request_for_a_response_is_a_400_too(body: bytes) -> None:
+    async with client() as http:
+        answered = await http.post("/v1/responses", content=body)
+    assert answered.status_code == 400
+    assert answered.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         b"",
         b"[" * 100_000,
         b"{}",
@@ -246,9 +284,9 @@ async def test_what_is_no_request_is_a_400_in_the_usual_form(body: bytes) -> Non
     assert answered.json()["error"]["message"]
 
 
-async def test_a_refusal_of_the_mock_reaches_the_client_as_one() -> None:
-    transport = httpx2.ASGITransport(app({"a": ToyPack("a"), "b": ToyPack("b", "y")}))
-    model = ChatModel.compatible("m", base_url="http://mock.invalid/v1", slots=1, transport=transport)
+@pytest.mark.parametrize("profile", [COMPATIBLE, OPENAI], ids=["chat", "responses"])
+async def test_a_refusal_of_the_mock_reaches_the_client_as_one(profile: Profile) -> None:
+    model = behind_http(profile, ToyPack("a"), ToyPack("b", "y"))
     with pytest.raises(ModelFailure, match="no installed pack") as caught:
         await model.complete(request(UserText(text="hi"), tools=()), timeout_s=WITHIN_S)
     assert caught.value.kind is FailureKind.REFUSED
@@ -263,18 +301,23 @@ async def test_a_refusal_of_the_mock_reaches_the_client_as_one() -> None:
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(["model", "messages", "role", "content", "tools"]), inner, max_size=4
+                st.sampled_from(
+                    ["model", "messages", "role", "content", "tools", "input", "type", "call_id"]
+                ),
+                inner,
+                max_size=4,
             )
         ),
     ).map(lambda value: json.dumps(value).encode())
 )
 def test_any_body_is_a_request_or_a_value_error(body: bytes) -> None:
-    with contextlib.suppress(ValueError):
-        assert isinstance(request_in(body), Request)
+    for read in (request_in, mock_responses.request_in):
+        with contextlib.suppress(ValueError):
+            assert isinstance(read(body), Request)
 
 
 async def test_many_at_once_are_told_apart() -> None:
-    async with over_http(ToyPack()) as model, asyncio.TaskGroup() as tasks:
+    async with over_chat(ToyPack()) as model, asyncio.TaskGroup() as tasks:
         asked = [
             tasks.create_task(model.complete(request(UserText(text=f"n{i}")), timeout_s=WITHIN_S))
             for i in range(50)

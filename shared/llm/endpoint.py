@@ -1,12 +1,10 @@
-"""A model behind a Chat Completions endpoint, called through the openai client. One call is one attempt."""
+"""A model behind an HTTP endpoint, called through the openai client. One call is one attempt."""
 
 import asyncio
-import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, Self, cast
 
 import httpx2
 import msgspec
@@ -21,39 +19,30 @@ from openai import (
 )
 from pydantic import SecretStr
 
-from shared.llm import prices
-from shared.llm.dialect import Dialect, openai_dialect
+from shared.llm import chat_wire, responses_wire
+from shared.llm.costs import tokens
+from shared.llm.dialect import Api, Dialect
 from shared.llm.port import Answer, FailureKind, ModelFailure, Request, Usage, UserText
-from shared.llm.wire import messages_out, read_answer, read_problem, tool_out
+from shared.llm.prices import Prices
+from shared.llm.profiles import Profile
+from shared.llm.schemas import SchemaForm, without_nulls
+from shared.llm.tariffs import Tariff
+from shared.llm.transport import CONNECT_S, failure_kind, limit_body, limits, read_retry_after
+from shared.llm.wire import read_problem
 
-OPENAI_URL = "https://api.openai.com/v1"
-CONNECT_S = 3.0
-KEEPALIVE_S = 30.0
-ANSWER_BYTES_MAX = 2_000_000
 KEY_CHARS_MIN = 8  # what is shorter is a placeholder, and may be a word of the answer
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
+TRUNCATED_BELOW = 4  # a server that counts fewer tokens than a quarter of our estimate has not read it all
 
-FAILURES: Mapping[int, FailureKind] = {
-    400: FailureKind.REFUSED,
-    401: FailureKind.AUTH,
-    402: FailureKind.AUTH,  # an empty account
-    403: FailureKind.AUTH,
-    404: FailureKind.GONE,
-    405: FailureKind.GONE,  # an address that is no API's
-    408: FailureKind.TIMEOUT,
-    409: FailureKind.SERVER,  # to be tried again, as a 5xx
-    410: FailureKind.GONE,
-    425: FailureKind.SERVER,
-    429: FailureKind.RATE,
-}
-QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
-
+_NAMES_PARAMETERS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _OWN_HEADERS = ("accept", "content-type", "user-agent", "x-stainless-")
+_BODY_OUT = {Api.CHAT: chat_wire.body_out, Api.RESPONSES: responses_wire.body_out}
+_READ_ANSWER = {Api.CHAT: chat_wire.read_answer, Api.RESPONSES: responses_wire.read_answer}
 
 _log = structlog.get_logger(__name__)
 
 
-class ChatModel:
+class EndpointModel:
     """One configured model over one client with at most `slots` connections. Make one per process; close it.
 
     Certificates are checked against the system's store. Redirects are not followed: they would carry
@@ -63,68 +52,35 @@ class ChatModel:
 
     def __init__(
         self,
-        *,
-        provider: str,
+        profile: Profile,
         name: str,
-        base_url: str,
+        *,
         api_key: SecretStr | None,
-        dialect: Dialect,
         slots: int,
+        base_url: str | None = None,
+        tariffs: Mapping[str, Tariff] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self._provider = provider
+        """Model `name` of the profile's provider; `base_url` where it is not at the provider's usual address."""
+        self._provider = profile.provider
         self._name = name
-        self._dialect = dialect
+        self._dialect = profile.dialect(name)
+        self._own_server = profile.listed is None
+        self._prices = Prices(listed=profile.listed, asked=name, own=tariffs or {})
         self._key = api_key.get_secret_value() if api_key else NO_KEY
-        limits = httpx2.Limits(
-            max_connections=slots, max_keepalive_connections=slots, keepalive_expiry=KEEPALIVE_S
-        )
         self._client = self._client_over(
             DefaultAsyncHttpx2Client(
-                transport=transport, limits=limits, follow_redirects=False, event_hooks={"response": [_limit]}
+                transport=transport,
+                limits=limits(slots),
+                follow_redirects=False,
+                event_hooks={"response": [limit_body]},
             ),
-            base_url=base_url,
+            base_url=base_url or profile.base_url,
         )
         self._headers = self._exact_headers()
 
-    @classmethod
-    def openai(
-        cls, name: str, *, api_key: SecretStr, slots: int, transport: httpx2.AsyncBaseTransport | None = None
-    ) -> Self:
-        """OpenAI's model `name`."""
-        return cls(
-            provider="openai",
-            name=name,
-            base_url=OPENAI_URL,
-            api_key=api_key,
-            dialect=openai_dialect(name),
-            slots=slots,
-            transport=transport,
-        )
-
-    @classmethod
-    def compatible(
-        cls,
-        name: str,
-        *,
-        base_url: str,
-        api_key: SecretStr | None = None,
-        slots: int,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> Self:
-        """Model `name` of whatever speaks Chat Completions at `base_url`: Ollama, vLLM, a gateway."""
-        return cls(
-            provider="openai-compatible",
-            name=name,
-            base_url=base_url,
-            api_key=api_key,
-            dialect=Dialect(),
-            slots=slots,
-            transport=transport,
-        )
-
     def __repr__(self) -> str:
-        return f"ChatModel({self._provider}:{self._name})"
+        return f"EndpointModel({self._provider}:{self._name})"
 
     @property
     def provider(self) -> str:
@@ -133,6 +89,11 @@ class ChatModel:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def reasoning_room(self) -> int:
+        """Tokens that an answer may take for thinking, on top of the request's limit."""
+        return self._dialect.room
 
     async def complete(self, request: Request, *, timeout_s: float) -> Answer:
         """One attempt within `timeout_s`, all told. Raises ModelFailure and, if cancelled, CancelledError.
@@ -143,17 +104,23 @@ class ChatModel:
         outcome = await self._within(self._client, request, timeout_s=timeout_s)
         if isinstance(outcome, ModelFailure):
             raise outcome  # outside any `except`: the client's exceptions hold the key and customers' texts
-        return read_answer(self._body(outcome), earlier=request.messages, asked=self._name)
+        read = _READ_ANSWER[self._dialect.api]
+        answer = read(self._body(outcome), earlier=request.messages, asked=self._name)
+        self._look_for_truncation(answer, request)
+        return self._as_declared(answer, request)
 
     def price(self, usage: Usage, *, model: str) -> Decimal | None:
-        return prices.price(usage, provider=self._provider, model=model)
+        return self._prices.price(usage, model=model)
+
+    def price_source(self, *, model: str) -> str | None:
+        return self._prices.source(model=model)
 
     async def close(self) -> None:
         await self._client.close()
 
     async def warm_up(self) -> None:
         """Do what the first call would do late (imports, price list), without network: some 0.5 s."""
-        silent = httpx2.MockTransport(lambda _: httpx2.Response(200, json={"choices": [{"message": {}}]}))
+        silent = httpx2.MockTransport(lambda _: httpx2.Response(200, json={}))
         async with httpx2.AsyncClient(transport=silent) as http:
             client = self._client_over(http, base_url=str(self._client.base_url))
             request = Request(system="", messages=(UserText(text=""),), tools=())
@@ -199,13 +166,11 @@ class ChatModel:
         self, client: AsyncOpenAI, request: Request, dialect: Dialect
     ) -> httpx2.Response | ModelFailure | Dialect:
         """The answer, the failure, or the lesser dialect that the model asks for."""
-        body: dict[str, Any] = {"model": self._name, "messages": messages_out(request)}
-        if request.tools:
-            body["tools"] = [tool_out(tool) for tool in request.tools]
+        body = _BODY_OUT[dialect.api](request, model=self._name, dialect=dialect)
         content = msgspec.json.encode(body | dialect.parameters(request), enc_hook=dict)
         try:
             return await client.post(
-                "/chat/completions",
+                dialect.api.value,
                 cast_to=httpx2.Response,
                 content=content,
                 options={"headers": self._headers},
@@ -220,12 +185,11 @@ class ChatModel:
 
     def _refused(self, response: httpx2.Response, dialect: Dialect) -> ModelFailure | Dialect:
         status, problem = response.status_code, read_problem(self._body(response))
-        lesser = dialect.without(problem.parameter) if status == HTTPStatus.BAD_REQUEST else None
-        if lesser is not None:
-            return lesser
-        kind = failure_kind(status)
-        if kind is FailureKind.RATE and not QUOTA_CODES.isdisjoint(problem.codes):
-            kind = FailureKind.AUTH
+        kind = failure_kind(status, problem)
+        if status in _NAMES_PARAMETERS and kind is FailureKind.REFUSED:
+            lesser = dialect.without(problem.parameter or dialect.named_in(problem.message))
+            if lesser is not None:
+                return lesser
         detail = ", ".join(part for part in (f"status {status}", str(problem)) if part)
         return self._failure(kind, detail, retry_after_s=read_retry_after(response.headers))
 
@@ -240,6 +204,24 @@ class ChatModel:
     def _failure(self, kind: FailureKind, detail: str, *, retry_after_s: float | None = None) -> ModelFailure:
         return ModelFailure(kind, detail, retry_after_s=retry_after_s, model=self._name)
 
+    def _as_declared(self, answer: Answer, request: Request) -> Answer:
+        """The calls' arguments without the nulls that only the strict form of a schema asked for."""
+        if self._dialect.schemas is not SchemaForm.STRICT or not answer.calls:
+            return answer
+        schemas = {tool.name: tool.parameters for tool in request.tools}
+        calls = tuple(
+            replace(call, arguments=without_nulls(call.arguments, schemas.get(call.name, {})))
+            for call in answer.calls
+        )
+        return replace(answer, calls=calls)
+
+    def _look_for_truncation(self, answer: Answer, request: Request) -> None:
+        """Servers of one's own may cut off the oldest text, the system prompt first, and say nothing (Ollama)."""
+        read = answer.usage.input
+        if self._own_server and read and read * TRUNCATED_BELOW < tokens(request):
+            said = "the server read far less than it was sent: raise its context length"
+            _log.warning(said, model=self._name, read_tokens=read)
+
     def _body(self, response: httpx2.Response) -> bytes:
         """The body, without our key: some servers repeat a key that they refuse."""
         body = response.content
@@ -250,52 +232,3 @@ class ChatModel:
         if dialect != self._dialect:
             self._dialect = dialect
             _log.warning("the model refuses some parameters: left out", model=self._name, left=str(dialect))
-
-
-def failure_kind(status: int) -> FailureKind:
-    """What follows from a status that is no success."""
-    if status >= 500:
-        return FailureKind.SERVER
-    if status < 400:
-        return FailureKind.GONE  # the address is another one by now; see ChatModel on redirects
-    return FAILURES.get(status, FailureKind.REFUSED)
-
-
-def read_retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds that the provider asks to wait; None if it says nothing clear. A date counts from its own."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            wait_s = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        if math.isfinite(wait_s) and wait_s >= 0:
-            return wait_s
-    try:
-        until, now = (parsedate_to_datetime(headers.get(name, "")) for name in ("retry-after", "date"))
-        return max(0.0, (until - now).total_seconds())
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-
-
-async def _limit(response: httpx2.Response) -> None:
-    response.stream = _Limited(cast("httpx2.AsyncByteStream", response.stream))
-
-
-class _TooLong(httpx2.DecodingError):
-    """The body has more than ANSWER_BYTES_MAX."""
-
-
-class _Limited(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = ANSWER_BYTES_MAX
-        async for chunk in self._stream:
-            left -= len(chunk)
-            if left < 0:
-                raise _TooLong(f"more than {ANSWER_BYTES_MAX} bytes")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

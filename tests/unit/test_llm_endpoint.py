@@ -1,4 +1,4 @@
-"""ChatModel through the real openai client: what providers do, scripted, and what must come of it."""
+"""EndpointModel through the real openai client: what providers do, scripted, and what must come of it."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from shared.llm.chat import ANSWER_BYTES_MAX, ChatModel, read_retry_after
+from shared.llm.endpoint import EndpointModel
 from shared.llm.port import (
+    UNTOLD,
     Answer,
     AssistantCalls,
     AssistantText,
@@ -29,6 +30,8 @@ from shared.llm.port import (
     Usage,
     UserText,
 )
+from shared.llm.profiles import COMPATIBLE, OPENAI_CHAT
+from shared.llm.transport import ANSWER_BYTES_MAX, read_retry_after
 
 KEY = "sk-test-0123456789abcdef"
 HELLO = Request(system="Be kind.", messages=(UserText(text="Hello"),), tools=())
@@ -55,18 +58,23 @@ class Provider:
 
 
 @contextlib.asynccontextmanager
-async def openai_at(handler: Handler, name: str = "gpt-4.1-mini") -> AsyncIterator[ChatModel]:
-    model = ChatModel.openai(name, api_key=SecretStr(KEY), slots=4, transport=httpx2.MockTransport(handler))
+async def openai_at(handler: Handler, name: str = "gpt-4.1-mini") -> AsyncIterator[EndpointModel]:
+    model = EndpointModel(
+        OPENAI_CHAT, name, api_key=SecretStr(KEY), slots=4, transport=httpx2.MockTransport(handler)
+    )
     yield model
     await model.close()
 
 
 @contextlib.asynccontextmanager
-async def local_at(handler: Handler) -> AsyncIterator[ChatModel]:
-    transport = httpx2.MockTransport(handler)
-    model = ChatModel.compatible("llama", base_url="http://127.0.0.1:1/v1/", slots=4, transport=transport)
+async def local_at(handler: Handler) -> AsyncIterator[EndpointModel]:
+    model = server_at("http://127.0.0.1:1/v1/", slots=4, transport=httpx2.MockTransport(handler))
     yield model
     await model.close()
+
+
+def server_at(url: str, *, slots: int = 1, transport: httpx2.MockTransport | None = None) -> EndpointModel:
+    return EndpointModel(COMPATIBLE, "llama", api_key=None, base_url=url, slots=slots, transport=transport)
 
 
 def chat(message: object, finish: object = "stop", **more: object) -> httpx2.Response:
@@ -118,7 +126,8 @@ async def test_a_request_goes_out_as_openai_documents_it() -> None:
         await model.complete(request, timeout_s=5)
     assert str(provider.requests[0].url) == "https://api.openai.com/v1/chat/completions"
     assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    function = {"name": "book", "description": "Book it", "parameters": {"type": "object"}}
+    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    function = {"name": "book", "description": "Book it", "parameters": schema, "strict": True}
     assert provider.sent[0] == {
         "model": "gpt-4.1-mini",
         "messages": [
@@ -130,6 +139,7 @@ async def test_a_request_goes_out_as_openai_documents_it() -> None:
             {"role": "tool", "tool_call_id": "a", "content": '{"refused":"taken"}'},
         ],
         "tools": [{"type": "function", "function": function}],
+        "parallel_tool_calls": False,
         "max_completion_tokens": 77,
         "store": False,
         "temperature": 0.2,
@@ -335,9 +345,10 @@ async def test_a_tool_round_sends_the_answer_back_unchanged() -> None:
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        (None, Usage()),
-        ("lots", Usage()),
-        ({}, Usage()),
+        (None, UNTOLD),
+        ("lots", UNTOLD),
+        ({}, UNTOLD),
+        ({"prompt_tokens": None, "completion_tokens": "many"}, UNTOLD),
         ({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 30}, Usage(input=10, output=20)),
         ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 0}, Usage(input=10, output=5)),
         ({"prompt_tokens": 10, "prompt_cache_hit_tokens": 7}, Usage(input=10, cached=7)),
@@ -374,7 +385,7 @@ async def test_the_configured_name_stands_in_for_one_that_is_not_told() -> None:
         (b'{"choices": null}', "no choice"),
         (b'{"choices": {"0": 1}}', "no choice"),
         (b'{"choices": [null]}', "no choice"),
-        (b'{"choices": [{}]}', "no message"),
+        (b'{"choices": [{}]}', "no choice"),
         (b'{"choices": [{"message": "Hi"}]}', "no message"),
         (b'{"choices": [{"message": {"content": "Hi"}, "finish_reason": "error"}]}', "broken off"),
         (b'{"choices": [{"message": {"tool_calls": {}}}]}', "no list"),
@@ -664,7 +675,7 @@ SLOW_HEADERS = b"HTTP/1.1 200 OK\r\nx-slow: "
 @pytest.mark.parametrize("prefix", [SLOW_BODY, SLOW_HEADERS, b""], ids=["body", "headers", "silence"])
 async def test_a_drip_that_never_ends_is_cut_by_the_budget(prefix: bytes) -> None:
     async with dripping(prefix) as (url, _, left):
-        model = ChatModel.compatible("llama", base_url=url, slots=1)
+        model = server_at(url)
         for _ in range(2):  # the one connection there may be is free again
             with pytest.raises(ModelFailure) as caught:
                 await model.complete(HELLO, timeout_s=0.1)
@@ -676,7 +687,7 @@ async def test_a_drip_that_never_ends_is_cut_by_the_budget(prefix: bytes) -> Non
 
 async def test_a_cancelled_call_is_cancelled_and_leaves_nothing_behind() -> None:
     async with dripping(SLOW_BODY) as (url, reached, left):
-        model = ChatModel.compatible("llama", base_url=url, slots=1)
+        model = server_at(url)
         before = asyncio.all_tasks()
         calling = asyncio.ensure_future(model.complete(HELLO, timeout_s=60))
         await asyncio.wait_for(reached.wait(), timeout=5)
@@ -716,7 +727,7 @@ async def test_calls_beyond_the_slots_wait_and_all_are_answered() -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    model = ChatModel.compatible("llama", base_url=url, slots=2)
+    model = server_at(url, slots=2)
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(model.complete(HELLO, timeout_s=10)) for _ in range(20)]
     assert {each.result().text for each in asked} == {"Hi"}
