@@ -44,6 +44,10 @@ class Desk:
         self._rehearsal = rehearsal
         self._rings = rings
 
+    async def seen(self, draft: OutboundId, code: str | None = None) -> Seen:
+        """What a list's code names; without one, the draft as it is now. A stale code is refused by the decision."""
+        return drafts.named(code, await self._record.seen(draft))
+
     async def send(self, draft: OutboundId, *, seen: Seen, by: str, knowing: bool = False) -> Outcome:
         """Send a draft as it was seen. `knowing`: that it may have arrived already, and all the same."""
         return await self._decide(Order(draft=draft, wish=Wish.SEND, seen=seen, by=by, knowing=knowing))

@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from services.console.core.approvals import Answer, Approval
-from services.console.core.drafts import Draft, DryRun, Order
+from services.console.core.drafts import Draft, DryRun, Order, Seen
 from services.console.core.handoffs import Handoff
 from services.console.core.row import Row
 from shared.audit import Note
@@ -74,6 +74,10 @@ class Record(Protocol):
 
     async def draft(self, outbound: OutboundId, *, round_: int) -> Draft | None:
         """A look without a lock."""
+        ...
+
+    async def seen(self, outbound: OutboundId) -> Sequence[Seen]:
+        """The draft as it is now, if it is one, then as it was when it was decided about, latest first."""
         ...
 
     async def conversation_of(self, action: ActionId) -> ConversationId | None: ...

@@ -16,6 +16,13 @@ from outbound o left join pending_action a on a.id = o.action and a.business = o
   left join draft_decision d on d.outbound = o.id and d.round = $2
 where o.id = $1
 
+-- name: seen
+-- What an operator may have seen of a reply: as the draft that it is, and as it was when it was decided about.
+-- $1 outbound uuid
+select o.round, sha256(convert_to(o.body, 'UTF8')) as digest from outbound o where o.id = $1 and o.state || '' = 'draft'
+union all select d.round, d.text_digest from draft_decision d where d.outbound = $1
+order by round desc
+
 -- name: queue_draft
 -- A draft as it was seen goes out: decision, next round, at once. Its letter among the dead is settled with it. Nothing returned: it is no
 -- longer that draft.

@@ -1,6 +1,6 @@
 """The desk's record in Postgres: a sitting is one transaction, which locks the row first and the audit head last."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.console.adapters.postgres_audit import append
 from services.console.core.approvals import Answer, Approval, Decline
-from services.console.core.drafts import Decision, Draft, Order, Request, Wish
+from services.console.core.drafts import Decision, Draft, Order, Request, Seen, Wish
 from services.console.core.handoffs import Handoff
 from services.console.core.row import Row
 from shared.audit import Note
@@ -26,6 +26,10 @@ class PostgresRecord:
     async def draft(self, outbound: OutboundId, *, round_: int) -> Draft | None:
         rows = await self._database.fetch(QUERIES["draft"], outbound, round_)
         return _draft(rows[0]) if rows else None
+
+    async def seen(self, outbound: OutboundId) -> Sequence[Seen]:
+        rows = await self._database.fetch(QUERIES["seen"], outbound)
+        return [Seen(round=row["round"], digest=row["digest"]) for row in rows]
 
     async def conversation_of(self, action: ActionId) -> ConversationId | None:
         rows = await self._database.fetch(QUERIES["conversation_of"], action)

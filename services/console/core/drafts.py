@@ -1,5 +1,7 @@
 """May this draft be sent, edited or discarded as the operator wishes? Pure, on facts read under the row's lock."""
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -29,6 +31,7 @@ PROMPT_KEPT_FOR: Final = timedelta(hours=24)
 PROMPT_FRESH_FOR: Final = timedelta(minutes=15)
 PROMPT_CHARS_MAX: Final = 1_000  # one message on every channel; a prompt is never split
 MESSAGE_CHARS_MAX: Final = 10_000
+CODE_CHARS: Final = 6
 
 
 class Wish(StrEnum):
@@ -45,6 +48,11 @@ class Seen:
 
     round: int
     digest: bytes  # text_digest of its text
+
+    @property
+    def code(self) -> str:
+        """Both in a few characters, for lists and buttons: it names what was seen, it protects nothing."""
+        return hashlib.sha256(f"{self.round}:".encode() + self.digest).hexdigest()[:CODE_CHARS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +158,17 @@ class RunDry:
 
 
 Verdict = Queue | Discard | Expire | RunDry | NotPossible
+
+
+def named(code: str | None, there: Sequence[Seen]) -> Seen:
+    """What a code names of the texts that there were, the present one first; without a code, the present one.
+
+    A code of none of them names a text that nobody has: it was changed.
+    """
+    if code is None:
+        return there[0] if there else Seen(round=0, digest=b"")
+    unknown = Seen(round=there[0].round if there else 0, digest=b"")
+    return next((one for one in there if one.code == code.lower()), unknown)
 
 
 def needs_dry_run(order: Order, draft: Draft) -> bool:

@@ -69,7 +69,7 @@ def _handed_over(one: o.HandedOver) -> str:
 _SENTENCES: Final[Mapping[type, Callable[[Any], str]]] = {
     o.OnItsWay: lambda one: f"It is on its way{', as edited' if one.edited else ''}.",
     o.Discarded: _discarded,
-    o.Decided: lambda one: "Approved; it is checked again and carried out." if one.approved else "Declined; the customer is told.",
+    o.Decided: lambda one: "Approved; it is carried out." if one.approved else "Declined; the customer is told.",
     o.Claimed: _always("It is yours."),
     o.Released: _always("Released: the bot answers again."),
     o.TakenOver: _taken_over,
@@ -80,7 +80,7 @@ _SENTENCES: Final[Mapping[type, Callable[[Any], str]]] = {
     o.OptedOut: _always("The customer has opted out: nothing may be sent to them until they opt in again."),
     o.NotJudgedYet: _always("A message of the customer came in just now; look at it, then decide."),
     o.CustomerWrote: _always("Not sent: the customer has written since, and gets an answer to that."),
-    o.RequestClosed: lambda one: f"Not sent: what it asks about is no longer open ({_ACTIONS.get(one.state, one.state)}). Discard it.",
+    o.RequestClosed: lambda one: f"Not sent: what it asks about is over ({_ACTIONS.get(one.state, one.state)}). Discard it.",
     o.RequestOver: _always("Not sent: the question is older than 24 hours. Its request has ended, and the draft with it."),
     o.DryRunRefused: lambda one: f"Not sent: what it asks about could not be done now. {one.why}",
     o.SummaryChanged: _summary_changed,
