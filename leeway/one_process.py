@@ -18,11 +18,12 @@ from services.guard import wiring as guard
 from services.ingest import wiring as ingest
 from shared.autonomy import Mode
 from shared.broker.memory import MemoryBroker
-from shared.clock import SystemClock
+from shared.clock import Shift, SystemClock
 from shared.database import open_pool
 from shared.database.migrate import migrate
 from shared.ids import BusinessId
 from shared.llm.configured import configured_model
+from shared.llm.port import Model
 from shared.packs import Pack, load_packs, migrations_of
 from shared.secrets import vault_of
 from shared.settings import Settings
@@ -58,11 +59,17 @@ class OneProcess:
 
 @asynccontextmanager
 async def one_process(
-    settings: Settings, directory: Path, *, demo: NewBusiness = DEMO, keeps: bool = True
+    settings: Settings,
+    directory: Path,
+    *,
+    demo: NewBusiness = DEMO,
+    keeps: bool = True,
+    shift: Shift | None = None,
+    model: Model | None = None,
 ) -> AsyncIterator[OneProcess]:
     """Everything wired and migrated, with the demo business seeded; services are not run yet.
 
-    `keeps`: the data matter after it.
+    `keeps`: the data matter after it. `shift` moves business time, for simulations. `model`: instead of the settings' one.
 
     Raises Misconfigured when another process uses the directory or a setting is wrong.
     """
@@ -73,16 +80,21 @@ async def one_process(
         )
         packs = load_packs()
         await migrate(url, packs=migrations_of(packs))
-        async with _wired(settings, packs, demo) as running:
+        async with _wired(settings, packs, demo, shift=shift, model=model) as running:
             yield running
 
 
 @asynccontextmanager
 async def _wired(
-    settings: Settings, packs: Mapping[str, Pack], demo: NewBusiness
+    settings: Settings,
+    packs: Mapping[str, Pack],
+    demo: NewBusiness,
+    *,
+    shift: Shift | None,
+    model: Model | None,
 ) -> AsyncIterator[OneProcess]:
     url = settings.database_url.get_secret_value()
-    database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts)
+    database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts, shift=shift)
     broker = MemoryBroker()
     parts = Parts(settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=Metrics())
     services: list[Service] = []
@@ -92,11 +104,11 @@ async def _wired(
             address = demo.slug
             await businesses.add_account(business, channel="sim", address=address, inbound=[new_secret()])
             await seed_pack(database, packs[demo.pack], business, parts.clock)
-            model = await configured_model(settings, packs)
+            asked = model or await configured_model(settings, packs)
             wired = await ingest.wire(parts)
             services.append(wired.service)
             services.append(await guard.wire(parts))
-            services.append(await agent.wire(parts, model=model, packs=packs))
+            services.append(await agent.wire(parts, model=asked, packs=packs))
             services.append(await dispatch.wire(parts))
             yield OneProcess(
                 parts=parts,

@@ -1,7 +1,8 @@
 """The only place that knows the system clock. Shells ask it once per message; cores are handed the answer."""
 
 import time
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -13,6 +14,13 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds on a clock that never goes back; only differences mean anything."""
         ...
+
+
+@dataclass(slots=True)
+class Shift:
+    """By how much business time is moved: only a simulation or a test has one, and it may change as that goes on."""
+
+    by: timedelta = timedelta()
 
 
 class SystemClock:

@@ -8,7 +8,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
-from services.agent.core.turn import Pending, Turn
+from services.agent.core.gate import Dials
+from services.agent.core.turn import Pending, Turn, WaitsFor
+from shared.autonomy import Asked
 from shared.ids import (
     ActionId,
     BusinessId,
@@ -30,7 +32,7 @@ class TurnState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRecord:
-    """A handled tool call, as it is stored."""
+    """A handled tool call, as it is stored. `why` and `result` are canonical JSON."""
 
     n: int
     position: int
@@ -40,6 +42,27 @@ class ToolRecord:
     decision: str
     reason: str | None
     result: str
+    why: str = "{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The proof that an action ran."""
+
+    action: ActionId
+    tool: str
+    digest: bytes
+    result: str  # canonical JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What a turn did on its way to its outcome, for the evidence: everything, also what an earlier attempt stored."""
+
+    page: bytes | None = None  # digest of what the prompt said of the business
+    answers: tuple[str, ...] = ()  # the model's, as JSON
+    tools: tuple[ToolRecord, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +103,35 @@ class NewAction:
     arguments: str
     shown: str
     digest: bytes
+    summary: str
     confirmations_needed: int
+    asked: Asked = Asked.CUSTOMER
+    call_n: int | None = None  # of the turn's call that asked for it
+    call_position: int | None = None
+
+    @property
+    def waits_for(self) -> WaitsFor:
+        return WaitsFor.OPERATOR if self.asked is Asked.OPERATOR else WaitsFor.CUSTOMER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsksAgain:
+    """The pending action's question goes out once more: the same step, or its next one."""
+
+    action: ActionId
+    step: int
+    repeats: int
+    clock_from: datetime | None  # from when the step's fifteen minutes count; None: from the new sending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A turn's evidence, ready to be stored: place in the conversation's chain, header, its digest, and parts."""
+
+    n: int
+    header: str
+    digest: bytes
+    parts: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +150,17 @@ class Commit:
     ends: ActionId | None = None
     ends_as: str | None = None
     ends_because: str | None = None
+    ends_result: str | None = None  # what the call that asked for it came to after all, as JSON
     asks: NewAction | None = None
-    asks_again: ActionId | None = None
+    asks_again: AsksAgain | None = None
+    to_operator: ActionId | None = None  # what the customer confirmed waits for an operator now
     handoff: str | None = None
     dead: bool = False
-    tools: tuple[ToolRecord, ...] = ()
+    flag: str | None = None  # a person should look at the turn's last message
+    tools: tuple[ToolRecord, ...] = ()  # not stored yet
     last_call: CallRecord | None = None  # closed and stored by the same statement, where the commit is plain
+    trace: Trace = field(default_factory=Trace)
+    sealed: Sealed | None = None
 
     @property
     def plain(self) -> bool:
@@ -114,7 +170,7 @@ class Commit:
             and self.text is not None
             and self.state is TurnState.DONE
             and not (self.held or self.ends or self.asks or self.asks_again or self.handoff or self.dead)
-            and not (self.tools or self.receipt or self.buttons)
+            and not (self.tools or self.receipt or self.buttons or self.flag or self.turn.decides)
         )
 
 
@@ -159,6 +215,10 @@ class Turns(Protocol):
         """Before a model call: tool results and the call's row stored, the lease goes on. None: stop, nothing was written."""
         ...
 
+    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> bool:
+        """Whether a call that may cost so much fits under every cap that is set; if so, its row is written and counted."""
+        ...
+
     async def end_call(self, turn: Turn, call: CallRecord) -> None:
         """After a model call: its row closed in every case, its answer stored while the lease is ours."""
         ...
@@ -177,10 +237,6 @@ class Turns(Protocol):
         """All leases go on; those still ours."""
         ...
 
-    async def spent_today(self, business: BusinessId) -> Decimal:
-        """What the business's calls of its local day cost or reserved, in US dollars."""
-        ...
-
     def tenant(self, business: BusinessId, pack: str) -> AbstractAsyncContextManager[Sql]:
         """A transaction of a pack's SQL as the tenant role."""
         ...
@@ -189,15 +245,32 @@ class Turns(Protocol):
         """One transaction for a confirmed action. Raises Conflict when it met another and must be done again whole."""
         ...
 
-    async def executed(self, action: ActionId) -> bool:
-        """Whether a receipt of the action exists: asked when a connection was lost at COMMIT."""
+    async def receipt_of(self, action: ActionId) -> str | None:
+        """The result in the action's receipt: asked when a connection was lost at COMMIT. None: it did not run."""
+        ...
+
+    async def receipts_of(self, turn: Turn) -> Sequence[Receipt]:
+        """What the turn did so far, whichever attempt did it, in order."""
+        ...
+
+    async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
+        """What prompts say of the business, for the evidence; again is a no-op."""
         ...
 
 
-class Execution(Protocol):
-    """The steps of a confirmed action inside its transaction."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locked:
+    """The row is ours, and this is how things stand now."""
 
-    async def lock(self, action: ActionId) -> Pending | None:
+    dials: Dials
+    pending: Pending | None  # the action asked for, as stored now
+    confirmations: int  # that it has had
+
+
+class Execution(Protocol):
+    """The steps of an action inside its transaction."""
+
+    async def lock(self, action: ActionId | None) -> Locked | None:
         """The row by token and state, then the action, open and as stored now. None: no longer ours to execute."""
         ...
 
@@ -206,14 +279,18 @@ class Execution(Protocol):
         ...
 
     async def settle_prompt(self, prompt: OutboundId) -> None:
-        """A press of its button proves that a prompt arrived."""
+        """A press of its button, or a quote, proves that a prompt arrived."""
         ...
 
     def tenant(self) -> AbstractAsyncContextManager[Sql]:
         """The pack's SQL, as the tenant role, in this transaction."""
         ...
 
-    async def receipt(self, action: Pending, result: str) -> None: ...
+    async def receipt(self, receipt: Receipt) -> None: ...
+
+    async def record(self, tool: ToolRecord) -> None:
+        """An allowed call's result, stored with its receipt."""
+        ...
 
     async def commit(self, commit: Commit) -> Committed: ...
 

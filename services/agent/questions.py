@@ -5,10 +5,11 @@ from dataclasses import replace
 from uuid import UUID
 
 from services.agent.core.prompt import VERSION, system_prompt, tool_specs
-from services.agent.core.turn import Turn, history
+from services.agent.core.turn import Turn, WaitsFor, history
 from services.agent.engines.tool_loop import Question
 from services.agent.ports import Turns
 from shared.clock import Clock
+from shared.digest import text_digest
 from shared.ids import BusinessId
 from shared.llm.port import Request, ToolSpec
 from shared.packs import NO_SQL, Pack, ToolContext
@@ -24,18 +25,23 @@ class Questions:
         self._clock = clock
         self._pages: dict[tuple[BusinessId, str], tuple[float, str]] = {}
         self._specs: dict[str, list[ToolSpec]] = {}
+        self._stored: set[tuple[BusinessId, bytes]] = set()
 
     async def of(self, turn: Turn, pack: Pack) -> Question:
         """The question of a turn. Raises Unavailable when the pack's page can't be looked up."""
         if pack.name not in self._specs:
             self._specs[pack.name] = tool_specs(pack.tools)
         context = context_of(turn)
+        page = await self._page(turn, pack, context)
         system = system_prompt(
             business=turn.business.name,
             languages=turn.business.locales,
             tools=pack.tools,
-            facts=await self._page(turn, pack, context),
+            facts=page,
             now=turn.now.astimezone(turn.business.zone),
+            customer_name=turn.customer_name,
+            earlier=turn.earlier,
+            waits_for_approval=turn.pending.summary if turn.pending and _waits_for_operator(turn) else None,
         )
         request = Request(
             system=system,
@@ -44,7 +50,21 @@ class Questions:
             cache_key=f"{turn.business.slug}:{VERSION}",
             customer=_pseudonym(turn.customer),
         )
-        return Question(turn=turn, pack=pack, request=request, context=context)
+        return Question(
+            turn=turn,
+            pack=pack,
+            request=request,
+            context=context,
+            page=await self._kept(turn.business.id, page),
+        )
+
+    async def _kept(self, business: BusinessId, page: str) -> bytes:
+        """The page's digest; its text is stored once, for the evidence."""
+        digest = text_digest(page)
+        if (business, digest) not in self._stored:
+            await self._turns.keep_page(business, digest, page)
+            self._stored.add((business, digest))
+        return digest
 
     async def _page(self, turn: Turn, pack: Pack, context: ToolContext) -> str:
         key = (turn.business.id, turn.locale)
@@ -70,6 +90,10 @@ def context_of(turn: Turn) -> ToolContext:
         locale=turn.locale,
         said="\n".join(turn.taken.texts),
     )
+
+
+def _waits_for_operator(turn: Turn) -> bool:
+    return turn.pending is not None and turn.pending.waits_for is WaitsFor.OPERATOR
 
 
 def _pseudonym(customer: UUID) -> str:

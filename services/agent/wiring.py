@@ -5,8 +5,12 @@ from datetime import timedelta
 
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.answering import Answering
+from services.agent.checks import Checks
+from services.agent.committing import Committer
+from services.agent.confirming import Confirming
 from services.agent.engines.calling import Calling
 from services.agent.engines.tool_loop import ToolLoop
+from services.agent.evidence import Sealing
 from services.agent.execution import Executor
 from services.agent.handler import Agent
 from services.agent.questions import Questions
@@ -42,13 +46,23 @@ async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Serv
     calling = Calling(
         turns=turns, model=model, clock=parts.clock, metrics=parts.metrics, call_timeout_s=timeouts.model_call
     )
+    sealing = Sealing(packs)
+    checks, executor = Checks(turns), Executor(turns, sealing)
+    committer = Committer(turns=turns, sealing=sealing, broker=parts.broker, metrics=parts.metrics)
     answering = Answering(
         turns=turns,
         questions=Questions(turns=turns, clock=parts.clock),
-        engine=ToolLoop(calling=calling, turns=turns),
-        executor=Executor(turns),
+        engine=ToolLoop(calling=calling, turns=turns, checks=checks, executor=executor),
+        confirming=Confirming(
+            turns=turns,
+            checks=checks,
+            executor=executor,
+            committer=committer,
+            packs=packs,
+            metrics=parts.metrics,
+        ),
+        committer=committer,
         packs=packs,
-        broker=parts.broker,
         metrics=parts.metrics,
     )
     agent = Agent(
@@ -87,7 +101,7 @@ async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Serv
         jobs=[
             loop.run,
             agent.run,
-            answering.run,
+            committer.run,
             presence.keep,
             *(batcher.run for batcher in turns.batchers),
             lambda: every(LOOK_FOR_DEAD_S, bury, name="leases of dead workers"),

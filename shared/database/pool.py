@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from shared.clock import Shift
 from shared.database.queries import Queries
 from shared.errors import Conflict, ConstraintRefused, Unavailable
 from shared.ids import BusinessId
@@ -175,8 +176,18 @@ async def _translated(once: Callable[[], Awaitable[Result]]) -> Result:
     return await retried(tried)
 
 
-async def open_pool(url: str, *, size: int, timeouts: Timeouts, role: str = PIPELINE) -> Database:
-    """A pool of `size` connections, opened lazily but for one, so that a wrong URL is told at once (Unavailable)."""
+async def open_pool(
+    url: str, *, size: int, timeouts: Timeouts, role: str = PIPELINE, shift: Shift | None = None
+) -> Database:
+    """A pool of `size` connections, opened lazily but for one, so that a wrong URL is told at once (Unavailable).
+
+    With a `shift`, each use of a connection sees business time moved by what it says then.
+    """
+
+    async def moved(connection: "asyncpg.pool.PoolConnectionProxy[Any]") -> None:
+        if shift is not None:
+            await connection.execute(f"set leeway.shift = '{shift.by.total_seconds()} seconds'")
+
     try:
         pool = await asyncpg.create_pool(
             url,
@@ -185,6 +196,7 @@ async def open_pool(url: str, *, size: int, timeouts: Timeouts, role: str = PIPE
             timeout=5,
             command_timeout=timeouts.statement + 1,
             server_settings=_settings(timeouts, role),
+            setup=moved,
             reset=_keep_session,
             statement_cache_size=200,
             max_inactive_connection_lifetime=0,

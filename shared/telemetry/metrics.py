@@ -85,6 +85,12 @@ class Metrics:
         self.fallbacks = Counter(
             "leeway_fallbacks_total", "Fixed replies instead of silence.", ["reason"], registry=registry
         )
+        self.blocked_claims = Counter(
+            "leeway_blocked_claims_total",
+            "Replies held back that claimed what no receipt shows.",
+            ["business"],
+            registry=registry,
+        )
         self.handoffs = Counter(
             "leeway_handoffs_total",
             "Conversations handed to people.",

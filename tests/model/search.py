@@ -9,7 +9,7 @@ and its record anything may happen.
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import cache
 from typing import NamedTuple
 from uuid import UUID
@@ -26,7 +26,7 @@ from services.agent.core.pending import (
     WaitForPrompt,
     meet,
 )
-from services.agent.core.turn import Heard, Pending, PromptState, take
+from services.agent.core.turn import Heard, Pending, Prompt, PromptState, WaitsFor, take
 from services.dispatch.core import delivery
 from services.dispatch.core.outcome import Accepted, GivenBack
 from services.dispatch.core.outcome import settle as settled
@@ -34,7 +34,7 @@ from services.guard.core.guards import in_order, judge
 from services.guard.core.record import Case, record
 from services.guard.core.record import Row as GuardRow
 from services.guard.core.verdict import Facts, Unjudged
-from shared.autonomy import Mode
+from shared.autonomy import Asked, Mode
 from shared.ids import (
     AccountId,
     ActionId,
@@ -574,13 +574,17 @@ def _met(
             arguments="{}",
             shown="{}",
             digest=b"",
+            summary="",
             confirmations_needed=1,
-            prompt=OutboundId(UUID(int=1)),
-            prompt_text="",
-            prompt_state=PROMPT_STATES[state],
+            asked=Asked.CUSTOMER,
+            waits_for=WaitsFor.CUSTOMER,
             at_seq=at_seq,
-            at_send_seq=at_send_seq,
-            sent_at=NOW if at_send_seq is not None else None,
+            prompt=Prompt(
+                outbound=OutboundId(UUID(int=1)),
+                state=PROMPT_STATES[state],
+                at_send_seq=at_send_seq,
+                sent_at=NOW if at_send_seq is not None else None,
+            ),
         ),
         whole,
         answer,
@@ -789,6 +793,9 @@ def _decide(  # noqa: PLR0917
         first_in_line=first,
         superseded_in_row=in_row,
         unanswered_since=NOW,
+        local_now=NOW,
+        quiet_from=time(0),
+        quiet_to=time(0),
     )
     return type(delivery.decide(snapshot)).__name__
 

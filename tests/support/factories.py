@@ -3,18 +3,28 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import asyncpg
 
-from services.agent.core.digest import digest
-from services.agent.core.turn import Business, Heard, Pending, PromptState, Turn
+from services.agent.core.gate import Dials
+from services.agent.core.turn import (
+    Business,
+    Caps,
+    Heard,
+    Pending,
+    Prompt,
+    PromptState,
+    Turn,
+    WaitsFor,
+)
 from services.dispatch.core.delivery import Origin, Snapshot
-from shared.autonomy import Mode
+from shared.autonomy import Asked, Mode
 from shared.database import Database, open_pool
+from shared.digest import digest
 from shared.ids import (
     AccountId,
     ActionId,
@@ -353,15 +363,26 @@ def pending(**fields: Any) -> Pending:
         "arguments": "{}",
         "shown": "{}",
         "digest": digest("book_appointment", "{}", "{}"),
+        "summary": "Book: cleaning.",
         "confirmations_needed": 1,
-        "prompt": OutboundId(UUID(int=0xAA)),
-        "prompt_text": "Book: cleaning. Reply YES to confirm.",
-        "prompt_state": PromptState.SENT,
+        "asked": Asked.CUSTOMER,
+        "waits_for": WaitsFor.CUSTOMER,
         "at_seq": 1,
-        "at_send_seq": 1,
-        "sent_at": NOON,
+        "prompt": prompt(),
     }
     return Pending(**(plain | fields))
+
+
+def prompt(**fields: Any) -> Prompt:
+    """The question of that booking, on the customer's phone since noon."""
+    plain = {
+        "outbound": OutboundId(UUID(int=0xAA)),
+        "state": PromptState.SENT,
+        "at_send_seq": 1,
+        "sent_at": NOON,
+        "provider_ids": frozenset({"prompt-on-the-channel"}),
+    }
+    return Prompt(**(plain | fields))
 
 
 def turn(*messages: Heard, **fields: Any) -> Turn:
@@ -375,7 +396,7 @@ def turn(*messages: Heard, **fields: Any) -> Turn:
         locales=("en", "ro"),
         zone=ZoneInfo("Europe/Bucharest"),
         stale_after=timedelta(hours=1),
-        day_cap_usd=None,
+        caps=Caps(),
     )
     plain = {
         "id": TurnId(UUID(int=0x70)),
@@ -384,7 +405,7 @@ def turn(*messages: Heard, **fields: Any) -> Turn:
         "business": business,
         "customer": CustomerId(UUID(int=0xC1)),
         "locale": "en",
-        "mode": Mode.AUTO,
+        "dials": Dials(mode=Mode.AUTO),
         "epoch": 0,
         "attempt": 1,
         "fruitless": 1,
@@ -436,5 +457,8 @@ def snapshot(**fields: Any) -> Snapshot:
         "first_in_line": True,
         "superseded_in_row": 0,
         "unanswered_since": None,
+        "local_now": NOON,
+        "quiet_from": time(21),
+        "quiet_to": time(8),
     }
     return Snapshot(**(plain | fields))

@@ -7,8 +7,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from services.agent.core.gate import Dials
 from services.agent.core.turn import Pending, Turn
-from services.agent.ports import CallRecord, Commit, Committed, Going, Share, ToolRecord
+from services.agent.ports import CallRecord, Commit, Committed, Going, Locked, Receipt, Share, ToolRecord
+from shared.autonomy import Mode
 from shared.errors import Conflict, Unavailable
 from shared.ids import ActionId, BusinessId, CallId, ConversationId, LeaseToken, MessageId, OutboundId
 from shared.packs import NO_SQL, Sql
@@ -21,15 +23,23 @@ class MemoryTurns:
     """services.agent.ports.Turns, without claims. `stored` is the pending action as its row has it; None: it ended."""
 
     stored: Pending | None = None
+    ours: bool = True  # the row is still as the turn left it
+    dials: Dials = field(default_factory=lambda: Dials(mode=Mode.AUTO))  # as they are now
+    fits: bool = True  # a call fits under the caps
     answer: Committed = WRITTEN
+    going: Going | None = None  # instead of one that lets the turn go on
+    stops: bool = False  # the turn is no longer its own before the next call
     conflicts: int = 0  # so many executions meet another transaction first
     lost_at_commit: bool = False  # the connection breaks while COMMIT is under way
     commits: list[Commit] = field(default_factory=list)
     released: list[timedelta] = field(default_factory=list)
+    stored_tools: list[ToolRecord] = field(default_factory=list)
     ended_calls: list[CallRecord] = field(default_factory=list)
-    receipts: dict[ActionId, str] = field(default_factory=dict)
+    reserved: list[Decimal] = field(default_factory=list)
+    receipts: dict[ActionId, Receipt] = field(default_factory=dict)
     confirmations: dict[ActionId, set[MessageId]] = field(default_factory=dict)
     settled_prompts: list[OutboundId] = field(default_factory=list)
+    pages: set[tuple[BusinessId, bytes]] = field(default_factory=set)
     executions: int = 0
 
     async def claim(self, conversations: Sequence[ConversationId], share: Share) -> Sequence[Turn]:
@@ -41,12 +51,22 @@ class MemoryTurns:
     async def begin_call(
         self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal | None, tools: Sequence[ToolRecord]
     ) -> Going | None:  # fmt: skip
-        return Going(customer_seq=turn.taken.seq_to, superseded_in_row=0, unanswered_since=None, now=turn.now)
+        if self.stops:
+            return None
+        self.stored_tools += tools
+        return self.going or Going(
+            customer_seq=turn.taken.seq_to, superseded_in_row=0, unanswered_since=None, now=turn.now
+        )
+
+    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> bool:
+        self.reserved.append(reserved)
+        return self.fits
 
     async def end_call(self, turn: Turn, call: CallRecord) -> None:
         self.ended_calls.append(call)
 
     async def commit(self, commit: Commit) -> Committed:
+        assert commit.sealed is not None, "a commit carries its evidence"
         self.commits.append(commit)
         return self.answer
 
@@ -58,9 +78,6 @@ class MemoryTurns:
 
     async def heartbeat(self, leases: Sequence[tuple[ConversationId, LeaseToken]]) -> set[LeaseToken]:
         return {token for _, token in leases}
-
-    async def spent_today(self, business: BusinessId) -> Decimal:
-        return Decimal(0)
 
     @asynccontextmanager
     async def _no_sql(self) -> AsyncIterator[Sql]:
@@ -80,8 +97,14 @@ class MemoryTurns:
         if self.lost_at_commit:
             raise Unavailable("the connection broke")
 
-    async def executed(self, action: ActionId) -> bool:
-        return action in self.receipts
+    async def receipt_of(self, action: ActionId) -> str | None:
+        return self.receipts[action].result if action in self.receipts else None
+
+    async def receipts_of(self, turn: Turn) -> Sequence[Receipt]:
+        return list(self.receipts.values())
+
+    async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
+        self.pages.add((business, digest))
 
 
 class MemoryExecution:
@@ -91,9 +114,16 @@ class MemoryExecution:
         self._turns = turns
         self._steps: list[Any] = []
 
-    async def lock(self, action: ActionId) -> Pending | None:
-        stored = self._turns.stored
-        return stored if stored is not None and stored.id == action else None
+    async def lock(self, action: ActionId | None) -> Locked | None:
+        turns = self._turns
+        if not turns.ours:
+            return None
+        if action is None:
+            return Locked(dials=turns.dials, pending=None, confirmations=0)
+        if turns.stored is None or turns.stored.id != action:
+            return None
+        had = len(turns.confirmations.get(action, ()))
+        return Locked(dials=turns.dials, pending=turns.stored, confirmations=had)
 
     async def confirm(self, action: ActionId, message: MessageId) -> int:
         had = self._turns.confirmations.setdefault(action, set())
@@ -106,10 +136,14 @@ class MemoryExecution:
     def tenant(self) -> AbstractAsyncContextManager[Sql]:
         return self._turns._no_sql()
 
-    async def receipt(self, action: Pending, result: str) -> None:
-        self._steps.append(lambda: self._turns.receipts.update({action.id: result}))
+    async def receipt(self, receipt: Receipt) -> None:
+        self._steps.append(lambda: self._turns.receipts.update({receipt.action: receipt}))
+
+    async def record(self, tool: ToolRecord) -> None:
+        self._steps.append(lambda: self._turns.stored_tools.append(tool))
 
     async def commit(self, commit: Commit) -> Committed:
+        assert commit.sealed is not None, "a commit carries its evidence"
         self._steps.append(lambda: self._turns.commits.append(commit))
         return self._turns.answer
 

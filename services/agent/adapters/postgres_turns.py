@@ -8,9 +8,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from services.agent.adapters.rows import read_turn
-from services.agent.core.turn import Pending, Turn
-from services.agent.ports import CallRecord, Commit, Committed, Going, Share, ToolRecord
+from services.agent.adapters.rows import read_decision, read_dials, read_turn
+from services.agent.core.turn import Turn
+from services.agent.ports import (
+    CallRecord,
+    Commit,
+    Committed,
+    Going,
+    Locked,
+    NewAction,
+    Receipt,
+    Sealed,
+    Share,
+    ToolRecord,
+)
+from shared.autonomy import Asked
 from shared.database import Database, Queries, Tenant, Transaction, load_queries
 from shared.ids import (
     ActionId,
@@ -128,6 +140,23 @@ class PostgresTurns:
         }
         return [going.get(turn.conversation) for turn, *_ in begins]
 
+    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> bool:
+        rows = await self._database.fetch(
+            QUERIES["reserve"],
+            call,
+            turn.business.id,
+            turn.conversation,
+            turn.id,
+            n,
+            turn.attempt,
+            try_,
+            turn.business.engine,
+            self._provider,
+            self._model,
+            reserved,
+        )
+        return bool(rows[0]["fits"])
+
     async def end_call(self, turn: Turn, call: CallRecord) -> None:
         await self._ends.submit((turn, call))
 
@@ -159,7 +188,7 @@ class PostgresTurns:
             return await self._plain.submit(commit)
         if commit.last_call is not None:
             await self.end_call(commit.turn, commit.last_call)
-        rows = await self._database.fetch(QUERIES["commit_full"], *_full_arrays(commit))
+        rows = await self._database.fetch(QUERIES["commit_full"], *_full(commit))
         return _committed(rows)
 
     async def _commit_plain(self, commits: Sequence[Commit]) -> Sequence[Committed]:
@@ -185,6 +214,10 @@ class PostgresTurns:
             [one.turn.attempt for one in commits],
             [call.n for call in calls],
             [call.answer for call in calls],
+            [_sealed(one).n for one in commits],
+            [_sealed(one).header for one in commits],
+            [_sealed(one).digest for one in commits],
+            [_sealed(one).parts for one in commits],
         )
         written = {
             row["conversation"]: Committed(written=True, live=row["live"], again=row["again"]) for row in rows
@@ -206,11 +239,6 @@ class PostgresTurns:
         )
         return {row["token"] for row in rows}
 
-    async def spent_today(self, business: BusinessId) -> Decimal:
-        rows = await self._database.fetch(QUERIES["spent_today"], business)
-        spent: Decimal = rows[0]["spent"]
-        return spent
-
     def tenant(self, business: BusinessId, pack: str) -> AbstractAsyncContextManager[Sql]:
         return self._database.tenant(business, self._pack_queries[pack])
 
@@ -219,8 +247,19 @@ class PostgresTurns:
         async with self._database.transaction() as transaction:
             yield PostgresExecution(transaction, turn, self._pack_queries[turn.business.pack])
 
-    async def executed(self, action: ActionId) -> bool:
-        return bool(await self._database.fetch(QUERIES["receipt_of"], action))
+    async def receipt_of(self, action: ActionId) -> str | None:
+        rows = await self._database.fetch(QUERIES["receipt_of"], action)
+        return rows[0]["result"] if rows else None
+
+    async def receipts_of(self, turn: Turn) -> Sequence[Receipt]:
+        rows = await self._database.fetch(QUERIES["receipts_of"], turn.id)
+        return [
+            Receipt(action=row["action"], tool=row["tool"], digest=row["digest"], result=row["result"])
+            for row in rows
+        ]
+
+    async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
+        await self._database.fetch(QUERIES["keep_page"], business, digest, storable(page))
 
     async def leaseholders(self) -> Sequence[int]:
         """Workers that hold leases."""
@@ -243,26 +282,36 @@ class PostgresExecution:
         self._turn = turn
         self._queries = queries
 
-    async def lock(self, action: ActionId) -> Pending | None:
+    async def lock(self, action: ActionId | None) -> Locked | None:
         turn = self._turn
+        rows = await self._transaction.fetch(QUERIES["lock_row"], turn.conversation, turn.token, turn.epoch)
+        if not rows:
+            return None
+        dials = read_dials(rows[0])
+        if action is None:
+            return Locked(dials=dials, pending=None, confirmations=0)
+        if turn.pending is None or turn.pending.id != action:
+            return None
         rows = await self._transaction.fetch(
-            QUERIES["lock_action"], turn.conversation, turn.token, action, turn.epoch
+            QUERIES["lock_action"], turn.conversation, action, turn.pending.waits_for.value
         )
-        if (
-            not rows
-            or turn.pending is None
-            or "off" in (rows[0]["business_mode"], rows[0]["account_mode"], rows[0]["mode"])
-        ):
+        if not rows:
             return None
         row = rows[0]
-        return replace(
+        stored = replace(
             turn.pending,
             tool=row["tool"],
             arguments=row["arguments"],
             shown=row["shown"],
             digest=row["digest"],
+            summary=row["summary"],
             confirmations_needed=row["confirmations_needed"],
+            asked=Asked(row["asked"]),
+            step=row["step"],
+            repeats=row["repeats"],
+            decision=read_decision(row["decided"], row["decided_why"], row["decided_by"]),
         )
+        return Locked(dials=dials, pending=stored, confirmations=row["confirmations"])
 
     async def confirm(self, action: ActionId, message: MessageId) -> int:
         rows = await self._transaction.fetch(QUERIES["confirm"], action, self._turn.business.id, message)
@@ -274,21 +323,37 @@ class PostgresExecution:
     def tenant(self) -> AbstractAsyncContextManager[Tenant]:
         return self._transaction.tenant(self._turn.business.id, self._queries)
 
-    async def receipt(self, action: Pending, result: str) -> None:
+    async def receipt(self, receipt: Receipt) -> None:
         await self._transaction.fetch(
             QUERIES["receipt"],
             new_id(),
             self._turn.business.id,
             self._turn.conversation,
-            action.id,
+            receipt.action,
             self._turn.id,
-            action.tool,
-            action.digest,
-            result,
+            receipt.tool,
+            receipt.digest,
+            receipt.result,
+        )
+
+    async def record(self, tool: ToolRecord) -> None:
+        await self._transaction.fetch(
+            QUERIES["record_tool"],
+            self._turn.id,
+            self._turn.business.id,
+            tool.n,
+            tool.position,
+            storable(tool.call_id),
+            storable(tool.tool),
+            storable(tool.arguments),
+            tool.decision,
+            tool.reason,
+            tool.result,
+            tool.why,
         )
 
     async def commit(self, commit: Commit) -> Committed:
-        return _committed(await self._transaction.fetch(QUERIES["commit_full"], *_full_arrays(commit)))
+        return _committed(await self._transaction.fetch(QUERIES["commit_full"], *_full(commit)))
 
 
 def _call(commit: Commit) -> CallRecord:
@@ -302,36 +367,62 @@ def _committed(rows: Sequence[Mapping[str, Any]]) -> Committed:
     return Committed(written=True, live=rows[0]["live"], again=rows[0]["again"])
 
 
-def _full_arrays(commit: Commit) -> tuple[list[Any], ...]:
-    turn, asks = commit.turn, commit.asks
+def _sealed(commit: Commit) -> Sealed:
+    assert commit.sealed is not None, "a commit carries its evidence"
+    return commit.sealed
+
+
+def _full(commit: Commit) -> tuple[Any, ...]:
+    turn, again, sealed = commit.turn, commit.asks_again, _sealed(commit)
     return (
-        [turn.conversation],
-        [turn.token],
-        [turn.id],
-        [commit.seq_to],
-        [turn.epoch],
-        [commit.state.value],
-        [commit.outcome],
-        [commit.outbound],
-        [storable(commit.text) if commit.text is not None else None],
-        [commit.buttons],
-        [turn.mode.value],
-        [commit.receipt],
-        [commit.ends],
-        [commit.ends_as],
-        [commit.ends_because],
-        [asks.id if asks else None],
-        [asks.tool if asks else None],
-        [asks.arguments if asks else None],
-        [asks.shown if asks else None],
-        [asks.digest if asks else None],
-        [asks.confirmations_needed if asks else None],
-        [turn.customer],
-        [commit.handoff],
-        [commit.asks_again],
-        [new_id() if commit.dead else None],
-        [commit.held],
-        *_tool_arrays([(turn, commit.tools)]),
+        turn.conversation,
+        turn.token,
+        turn.id,
+        commit.seq_to,
+        turn.epoch,
+        commit.state.value,
+        commit.outcome,
+        commit.outbound,
+        storable(commit.text) if commit.text is not None else None,
+        commit.buttons,
+        turn.mode.value,
+        commit.receipt,
+        commit.held,
+        commit.ends,
+        commit.ends_as,
+        commit.ends_because,
+        commit.ends_result,
+        *_asks(commit.asks),
+        turn.customer,
+        *((again.action, again.step, again.repeats, again.clock_from) if again else (None,) * 4),
+        commit.to_operator,
+        commit.handoff,
+        new_id() if commit.dead else None,
+        commit.flag,
+        turn.decides,
+        sealed.n,
+        sealed.header,
+        sealed.digest,
+        sealed.parts,
+        *_tool_arrays([(turn, commit.tools)])[1:],
+    )
+
+
+def _asks(asks: NewAction | None) -> tuple[Any, ...]:
+    if asks is None:
+        return (None,) * 11
+    return (
+        asks.id,
+        asks.tool,
+        storable(asks.arguments),
+        storable(asks.shown),
+        asks.digest,
+        storable(asks.summary),
+        asks.confirmations_needed,
+        asks.asked.value,
+        asks.waits_for.value,
+        asks.call_n,
+        asks.call_position,
     )
 
 
@@ -347,4 +438,5 @@ def _tool_arrays(tools: Sequence[tuple[Turn, Sequence[ToolRecord]]]) -> tuple[li
         [record.decision for _, record in records],
         [record.reason for _, record in records],
         [record.result for _, record in records],
+        [record.why for _, record in records],
     )

@@ -5,9 +5,25 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from services.agent.core.turn import Business, Heard, Pending, PromptState, Reply, StoredCall, Turn
-from shared.autonomy import Mode, strictest
-from shared.ids import BusinessId
+from services.agent.core.gate import Dials, LevelSet
+from services.agent.core.turn import (
+    Business,
+    Caps,
+    Chain,
+    Decided,
+    Decision,
+    Earlier,
+    Heard,
+    Pending,
+    Prompt,
+    PromptState,
+    Reply,
+    StoredCall,
+    Turn,
+    WaitsFor,
+)
+from shared.autonomy import Asked, Mode, strictest
+from shared.ids import BusinessId, OutboundId
 from shared.messages import MessageKind, Verdict
 
 PROMPT_STATES: Mapping[str, PromptState] = {
@@ -24,8 +40,7 @@ Row = Mapping[str, Any]
 
 
 def read_turn(row: Row, *, model: str) -> Turn:
-    """The turn in a row of `claim`. Answers stored under another model are not used: it starts anew."""
-    modes = (row["business_mode"], row["account_mode"], row["mode"])
+    """The turn in a row of `claim`. Answers stored under another model are not used: it starts anew, keeping receipts."""
     same_model = row["turn_model"] == model
     return Turn(
         id=row["turn"],
@@ -33,25 +48,56 @@ def read_turn(row: Row, *, model: str) -> Turn:
         token=row["lease_token"],
         business=_business(row),
         customer=row["customer"],
+        customer_name=row["customer_name"],
         locale=row["locale"] or row["locales"][0],
-        mode=strictest(*(Mode(mode) for mode in modes if mode)),
+        dials=read_dials(row),
         epoch=row["handoff_epoch"],
         attempt=row["attempts"],
         fruitless=row["fruitless"],
         now=row["now"],
-        messages=tuple(_heard(message) for message in row["messages"]),
+        messages=tuple(_heard(message) for message in row["messages"] or ()),
         handled_seq=row["handled_seq"],
         replies=tuple(_reply(reply) for reply in reversed(row["replies"] or ())),
         pending=_pending(row["action"], row["prompt"]),
+        decides=row["cause_kind"] == "decision",
+        earlier=tuple(
+            Earlier(tool=one[0], arguments=one[1], state=one[2], reason=one[3])
+            for one in row["earlier"] or ()
+        ),
+        chain=Chain(length=row["chain_length"], head=row["chain_head"]),
         open_call=row["call_open"],
         stored_answers=_answers(row["iterations"] or ()) if same_model else (),
         stored_calls=tuple(
-            StoredCall(n=call[0], position=call[1], call_id=call[2], tool=call[3], result=call[4])
+            StoredCall(
+                n=call[0],
+                position=call[1],
+                call_id=call[2],
+                tool=call[3],
+                decision=call[4],
+                reason=call[5],
+                result=call[6],
+            )
             for call in row["tool_calls"] or ()
         )
         if same_model
         else (),
     )
+
+
+def read_dials(row: Row) -> Dials:
+    """Both dials in a row: the three modes, and the business's levels."""
+    modes = (row["business_mode"], row["account_mode"], row["mode"])
+    return Dials(
+        mode=strictest(*(Mode(mode) for mode in modes if mode)),
+        levels={
+            tool: LevelSet(level=level, asked=Asked(asked) if asked else None)
+            for tool, level, asked in row["levels"] or ()
+        },
+    )
+
+
+def read_decision(decided: str | None, reason: str | None, by: str | None) -> Decision | None:
+    return Decision(decided=Decided(decided), reason=reason, by=by or "") if decided else None
 
 
 def _business(row: Row) -> Business:
@@ -64,7 +110,11 @@ def _business(row: Row) -> Business:
         locales=tuple(row["locales"]),
         zone=ZoneInfo(row["time_zone"]),
         stale_after=timedelta(seconds=row["stale_after_s"]),
-        day_cap_usd=row["day_cap_usd"],
+        caps=Caps(
+            turn_usd=row["turn_cap_usd"],
+            conversation_usd=row["conversation_cap_usd"],
+            day_usd=row["day_cap_usd"],
+        ),
     )
 
 
@@ -88,23 +138,42 @@ def _reply(reply: Sequence[Any]) -> Reply:
 
 
 def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pending | None:
-    """The action that waits for the customer. One whose prompt has ended waits for nobody."""
-    if action is None or prompt is None or prompt[0] not in PROMPT_STATES:
+    """The action that waits for a person. One whose prompt has ended waits for no customer."""
+    if action is None:
         return None
-    state, text, reason, at_send_seq, started_at = prompt
+    waits_for = WaitsFor(action[8])
+    shown = _prompt(action[13], prompt)
+    if waits_for is WaitsFor.CUSTOMER and shown is None:
+        return None
     return Pending(
         id=action[0],
         tool=action[1],
         arguments=action[2],
         shown=action[3],
         digest=action[4],
-        confirmations_needed=action[5],
-        prompt=action[6],
-        prompt_text=text,
-        prompt_state=PromptState.UNKNOWN if reason == "may_have_arrived" else PROMPT_STATES[state],
-        at_seq=action[7],
+        summary=action[5],
+        confirmations_needed=action[6],
+        asked=Asked(action[7]),
+        waits_for=waits_for,
+        at_seq=action[9],
+        step=action[10],
+        repeats=action[11],
+        clock_from=action[12],
+        prompt=shown,
+        decision=read_decision(action[14], action[15], action[16]),
+    )
+
+
+def _prompt(outbound: OutboundId, prompt: Sequence[Any] | None) -> Prompt | None:
+    if prompt is None or prompt[0] not in PROMPT_STATES:
+        return None
+    state, reason, at_send_seq, claimed_at, provider_ids = prompt
+    return Prompt(
+        outbound=outbound,
+        state=PromptState.UNKNOWN if reason == "may_have_arrived" else PROMPT_STATES[state],
         at_send_seq=at_send_seq,
-        sent_at=started_at,
+        sent_at=claimed_at,
+        provider_ids=frozenset(provider_ids or ()),
     )
 
 

@@ -6,14 +6,16 @@ A deterministic matcher said what the words are; here their order against the pr
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import assert_never
 from uuid import UUID
 
 from services.agent.core.confirmation import Answer
-from services.agent.core.turn import Pending, PromptState, Taken
+from services.agent.core.turn import Pending, Prompt, PromptState, Taken, WaitsFor
 from shared.ids import ActionId, MessageId
 
 VALID_FOR = timedelta(minutes=15)
 RECHECKED_FOR = timedelta(days=1)
+REPEATS_MAX = 1
 WAIT = timedelta(seconds=1)
 # A yes may be older than our sending by so much: the channel does not say when it took the prompt.
 CHANNEL_CLOCK_SLACK = timedelta(seconds=2)
@@ -50,15 +52,25 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """Execute, for this message's confirmation. `by_button` proves that the prompt arrived."""
+    """One confirmation, by this message. `settles`: its button, or a quote, proves that the prompt arrived."""
 
     message: MessageId
-    by_button: bool
+    settles: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
     """A no: cleared, with a short acknowledgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A no to what waits for an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class StillWaiting:
+    """A yes to what waits for an operator: theirs is not what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,10 @@ class Recheck:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Nobody knows whether the prompt arrived: it is asked once more."""
+    """The same question once more. `counts`: not for ever; `keeps_clock`: its fifteen minutes stay."""
+
+    counts: bool
+    keeps_clock: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +93,7 @@ class WaitForPrompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptIsTheAnswer:
-    """The words are older than the prompt; nothing more is said."""
+    """Nothing more is said: the words are older than the prompt, or are no answer to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,43 +109,112 @@ class NewRequest:
 
 
 Meeting = (
-    Confirmed | Declined | Recheck | Repeat | WaitForPrompt | PromptIsTheAnswer | NoLongerOpen | NewRequest
+    Confirmed
+    | Declined
+    | Withdrawn
+    | StillWaiting
+    | Recheck
+    | Repeat
+    | WaitForPrompt
+    | PromptIsTheAnswer
+    | NoLongerOpen
+    | NewRequest
 )
 
+_UNSURE = Repeat(counts=True, keeps_clock=False)  # nobody knows whether the prompt arrived
+_SOFT = Repeat(counts=True, keeps_clock=True)  # agreeable, but not clear enough
+_AIMED_ELSEWHERE = Repeat(counts=False, keeps_clock=True)  # it quotes another message, or is an older button
 
-def meet(pending: Pending | None, taken: Taken, answer: Answer) -> Meeting:
-    """What the turn means to the pending action, if there is one."""
+
+def meet(pending: Pending | None, taken: Taken, answer: Answer, *, said_since: bool = False) -> Meeting:
+    """What the turn means to the pending action, if there is one. `said_since`: something was said after its prompt."""
     if taken.button is not None:
         return _press(pending, taken)
     if pending is None:
         return NewRequest(clears=False)
-    if any(one.quoted or one.is_captioned for one in taken.messages):
+    if pending.waits_for is WaitsFor.OPERATOR:
+        return _meets_operator(taken, answer)
+    prompt = pending.prompt
+    if prompt is None or any(one.is_captioned for one in taken.messages):
         return NewRequest(clears=True)
-    match answer:
-        case Answer.NO:
-            return Declined()
-        case Answer.YES:
-            return _yes(pending, taken)
-        case _:
-            return NewRequest(clears=True)
+    quoted = {one.quoted for one in taken.messages if one.quoted}
+    if quoted and answer is not Answer.OTHER:
+        return _quoting(pending, prompt, taken, answer, quoted, said_since=said_since)
+    return _said(pending, prompt, taken, answer, said_since=said_since)
 
 
 def _press(pending: Pending | None, taken: Taken) -> Meeting:
     press = taken.button
     assert press is not None, "asked of a turn that is a press"
     button = Button.decode(press.button or "")
-    if pending is None or button is None or button.action != pending.id or button.step != 1:
+    if pending is None or button is None or button.action != pending.id or button.step > pending.step:
         return NoLongerOpen()
+    if pending.waits_for is WaitsFor.OPERATOR:
+        return Withdrawn() if button.press is Press.CANCEL else StillWaiting()
+    prompt = pending.prompt
+    if prompt is None:
+        return NoLongerOpen()
+    if button.step == pending.step and prompt.state in (PromptState.DRAFT, PromptState.QUEUED):
+        return PromptIsTheAnswer()  # nobody has seen that button: counted, ignored
     if button.press is Press.CANCEL:
         return Declined()
-    if pending.prompt_state in (PromptState.DRAFT, PromptState.QUEUED):
-        return PromptIsTheAnswer()  # nobody has seen that button: counted, ignored
-    return _in_time(pending, taken, by_button=True)
+    if button.step < pending.step:
+        return _AIMED_ELSEWHERE
+    return _in_time(pending, prompt, taken, settles=True, said_since=False)
 
 
-def _yes(pending: Pending, taken: Taken) -> Meeting:
+def _meets_operator(taken: Taken, answer: Answer) -> Meeting:
+    if any(one.is_captioned for one in taken.messages):
+        return NewRequest(clears=False)
+    match answer:
+        case Answer.NO:
+            return Withdrawn()
+        case Answer.YES | Answer.SOFT_YES:
+            return StillWaiting()
+        case Answer.REACTION:
+            return PromptIsTheAnswer()
+        case Answer.OTHER:
+            return NewRequest(clears=False)
+        case _:
+            assert_never(answer)
+
+
+def _quoting(
+    pending: Pending, prompt: Prompt, taken: Taken, answer: Answer, quoted: set[str], *, said_since: bool
+) -> Meeting:
+    """A yes, soft yes or no that quotes: this prompt, or something else."""
+    if prompt.state in (PromptState.DRAFT, PromptState.QUEUED):
+        return _said(pending, prompt, taken, answer, said_since=said_since)  # it can't be quoted yet
+    if not quoted <= prompt.provider_ids:
+        return WaitForPrompt() if prompt.state is PromptState.SENDING else _AIMED_ELSEWHERE
+    if answer is Answer.YES:
+        return _in_time(pending, prompt, taken, settles=True, said_since=said_since)
+    return _said(pending, prompt, taken, answer, said_since=said_since)
+
+
+def _said(pending: Pending, prompt: Prompt, taken: Taken, answer: Answer, *, said_since: bool) -> Meeting:
+    match answer:
+        case Answer.NO:
+            return Declined()
+        case Answer.YES:
+            return _unsettled(pending, prompt, taken) or _in_time(
+                pending, prompt, taken, settles=False, said_since=said_since
+            )
+        case Answer.SOFT_YES:
+            return _unsettled(pending, prompt, taken) or _softly(pending, prompt, taken)
+        case Answer.REACTION:
+            settled = prompt.state in (PromptState.SENT, PromptState.UNKNOWN)
+            return _SOFT if settled and pending.repeats < REPEATS_MAX else PromptIsTheAnswer()
+        case Answer.OTHER:
+            return NewRequest(clears=True)
+        case _:
+            assert_never(answer)
+
+
+def _unsettled(pending: Pending, prompt: Prompt, taken: Taken) -> Meeting | None:
+    """What a yes meets while the prompt was not surely sent."""
     older = taken.first_seq <= pending.at_seq
-    match pending.prompt_state:
+    match prompt.state:
         case PromptState.QUEUED:
             return WaitForPrompt() if older else NewRequest(clears=True)
         case PromptState.DRAFT:
@@ -138,27 +222,43 @@ def _yes(pending: Pending, taken: Taken) -> Meeting:
         case PromptState.SENDING:
             return WaitForPrompt()
         case PromptState.UNKNOWN:
-            return Repeat()
+            return _UNSURE if pending.repeats < REPEATS_MAX else NewRequest(clears=True)
         case PromptState.SENT:
-            return _in_time(pending, taken, by_button=False)
+            return None
+        case _:
+            assert_never(prompt.state)
 
 
-def _in_time(pending: Pending, taken: Taken, *, by_button: bool) -> Meeting:
+def _softly(pending: Pending, prompt: Prompt, taken: Taken) -> Meeting:
+    if _is_older(prompt, taken, settles=False):
+        return PromptIsTheAnswer()
+    in_time = _age(pending, taken) <= VALID_FOR
+    return _SOFT if in_time and pending.repeats < REPEATS_MAX else NewRequest(clears=True)
+
+
+def _in_time(pending: Pending, prompt: Prompt, taken: Taken, *, settles: bool, said_since: bool) -> Meeting:
     """Whether the confirmation came after the prompt was sent, by seq first, and within its fifteen minutes."""
-    if pending.at_send_seq is None or pending.sent_at is None or taken.first_seq <= pending.at_send_seq:
+    if _is_older(prompt, taken, settles=settles):
         return PromptIsTheAnswer()
-    first, last = taken.messages[0], taken.messages[-1]
-    if not by_button and first.channel_at < _second(pending.sent_at - CHANNEL_CLOCK_SLACK):
-        return PromptIsTheAnswer()
-    age = _said_at(last.channel_at, last.received_at, sent_at=pending.sent_at) - pending.sent_at
+    age = _age(pending, taken)
     if age <= VALID_FOR:
-        return Confirmed(last.id, by_button)
-    return Recheck() if age <= RECHECKED_FOR else NewRequest(clears=True)
+        return Confirmed(taken.messages[-1].id, settles)
+    return Recheck() if age <= RECHECKED_FOR and not said_since else NewRequest(clears=True)
 
 
-def _said_at(channel_at: datetime, received_at: datetime, *, sent_at: datetime) -> datetime:
-    """The channel's time where it lies between the sending and our receipt: a backlog of ours expires no timely yes."""
-    return channel_at if sent_at <= channel_at <= received_at else received_at
+def _is_older(prompt: Prompt, taken: Taken, *, settles: bool) -> bool:
+    if prompt.at_send_seq is None or prompt.sent_at is None or taken.first_seq <= prompt.at_send_seq:
+        return True
+    return not settles and taken.messages[0].channel_at < _second(prompt.sent_at - CHANNEL_CLOCK_SLACK)
+
+
+def _age(pending: Pending, taken: Taken) -> timedelta:
+    """How long after the asking it was said. By the channel's time where that lies between the sending and our receipt:
+    a backlog of ours expires no timely yes."""
+    asked_at, last = pending.asked_at, taken.messages[-1]
+    assert asked_at is not None, "only of a prompt that was sent"
+    said_at = last.channel_at if asked_at <= last.channel_at <= last.received_at else last.received_at
+    return said_at - asked_at
 
 
 def _second(at: datetime) -> datetime:

@@ -1,14 +1,15 @@
 """The nouns of a turn, and which messages it takes. No I/O here, and no clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from zoneinfo import ZoneInfo
 
-from shared.autonomy import Mode
+from services.agent.core.gate import Dials
+from shared.autonomy import Asked, Mode
 from shared.ids import (
     ActionId,
     BusinessId,
@@ -75,22 +76,88 @@ class PromptState(StrEnum):
     SENT = "sent"
 
 
+class WaitsFor(StrEnum):
+    """Who has to say something about a pending action."""
+
+    CUSTOMER = "customer"
+    OPERATOR = "operator"
+
+
+class Decided(StrEnum):
+    """What became of an approval."""
+
+    APPROVED = "approved"
+    DECLINED = "declined"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An operator's, or the clock's, on an action that waited for approval."""
+
+    decided: Decided
+    reason: str | None  # for the customer, in the operator's words
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """The message that asks the customer, at the step that is asked now."""
+
+    outbound: OutboundId
+    state: PromptState
+    at_send_seq: int | None  # the last seq given when its sending was claimed
+    sent_at: datetime | None
+    provider_ids: frozenset[str] = frozenset()  # what a quote of it names; of the same question before, too
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A write that waits for the customer. `shown` and `arguments` are canonical JSON; the digest covers both and the tool."""
+    """A write that waits for a person. `shown` and `arguments` are canonical JSON; the digest covers both and the tool."""
 
     id: ActionId
     tool: str
     arguments: str
     shown: str
     digest: bytes
+    summary: str  # what its prompt asks about, in the system's words
     confirmations_needed: int
-    prompt: OutboundId
-    prompt_text: str
-    prompt_state: PromptState
-    at_seq: int  # the last seq given when it was made
-    at_send_seq: int | None  # the last seq given when the sending of its prompt was claimed
-    sent_at: datetime | None
+    asked: Asked
+    waits_for: WaitsFor
+    at_seq: int  # the last seq given when its prompt was made
+    step: int = 1  # the confirmation that is asked for now
+    repeats: int = 0  # how often this step's question was asked again
+    clock_from: datetime | None = None  # the first sending of this step's question, where it was asked again
+    prompt: Prompt | None = None  # None: it ended, or there is none, as an operator alone is asked
+    decision: Decision | None = None
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """From when its fifteen minutes count."""
+        return self.clock_from or (self.prompt.sent_at if self.prompt else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What became of an action of the conversation's last day: the model is told, as a call's result."""
+
+    tool: str
+    arguments: str
+    state: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """What model calls may cost in US dollars; None: no cap."""
+
+    turn_usd: Decimal | None = None
+    conversation_usd: Decimal | None = None  # in 24 rolling hours
+    day_usd: Decimal | None = None  # of the business's local day
+
+    @property
+    def any(self) -> bool:
+        return not (self.turn_usd is None and self.conversation_usd is None and self.day_usd is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +172,7 @@ class Business:
     locales: tuple[str, ...]
     zone: ZoneInfo
     stale_after: timedelta
-    day_cap_usd: Decimal | None
+    caps: Caps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +183,17 @@ class StoredCall:
     position: int
     call_id: str
     tool: str
+    decision: str
+    reason: str | None
     result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Where the conversation's evidence ends: how many envelopes it has, and the last one's digest."""
+
+    length: int = 0
+    head: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +205,9 @@ class Turn:
     token: LeaseToken
     business: Business
     customer: CustomerId
+    customer_name: str | None = None
     locale: str
-    mode: Mode
+    dials: Dials
     epoch: int
     attempt: int
     fruitless: int
@@ -138,13 +216,35 @@ class Turn:
     handled_seq: int
     replies: tuple[Reply, ...] = ()
     pending: Pending | None = None
+    decides: bool = False  # the turn is for a decision on the pending action, and takes no message
+    earlier: tuple[Earlier, ...] = ()
+    chain: Chain = field(default_factory=Chain)
     open_call: CallId | None = None
     stored_answers: tuple[str, ...] = ()  # of earlier attempts, the first iterations in order
     stored_calls: tuple[StoredCall, ...] = ()
 
+    @property
+    def mode(self) -> Mode:
+        return self.dials.mode
+
     @cached_property
     def taken(self) -> "Taken":
+        if self.decides:
+            return Taken(seq_to=self.handled_seq)
         return take(self.messages, after=self.handled_seq)
+
+    @property
+    def said_since_the_prompt(self) -> bool:
+        """Whether the customer wrote something between the pending action's prompt and this turn."""
+        prompt = self.pending.prompt if self.pending else None
+        if prompt is None or prompt.at_send_seq is None:
+            return False
+        return any(
+            prompt.at_send_seq < one.seq < self.taken.first_seq
+            and one.verdict is Verdict.TURN
+            and not one.unsupported
+            for one in self.messages
+        )
 
     @property
     def presses_again(self) -> bool:

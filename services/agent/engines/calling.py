@@ -8,10 +8,11 @@ import msgspec
 import structlog
 
 from services.agent.core.turn import Turn
-from services.agent.engines.outcome import FallbackReason, Falls, Overtaken, Stopped
-from services.agent.ports import CallRecord, Going, Metered, ToolRecord, Turns
+from services.agent.engines.outcome import FallbackReason, Falls, Overtaken, SoFar, Stopped
+from services.agent.ports import CallRecord, Going, Metered, Turns
 from shared.clock import Clock
 from shared.ids import CallId, new_id
+from shared.llm.costs import estimate
 from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request
 from shared.supersede import may_give_way
 from shared.telemetry.metrics import Metrics
@@ -27,7 +28,10 @@ AGAIN = frozenset(
         FailureKind.BAD_ANSWER,
     }
 )
-RESERVED_USD = Decimal("0.02")  # of a call under way, where a cap is set
+RESERVED_USD = Decimal("0.02")  # of a call under way, where a cap is set and its price is not known
+NOTHING = Decimal(0)
+# Refused before anything was computed: no provider bills these.
+NOT_BILLED = frozenset({FailureKind.RATE, FailureKind.REFUSED, FailureKind.AUTH, FailureKind.GONE})
 
 log = structlog.get_logger(__name__)
 
@@ -43,14 +47,14 @@ class Calling:
     call_timeout_s: float
 
     async def call(
-        self, turn: Turn, request: Request, *, n: int, tools: tuple[ToolRecord, ...]
+        self, turn: Turn, request: Request, *, n: int, so_far: SoFar
     ) -> Metered | Falls | Overtaken | Stopped:
-        """Iteration `n`: an answer with its open record, or why there is none."""
+        """Iteration `n`: an answer with its open record, or why there is none. Stores what is not stored yet."""
         for try_ in range(1, TRIES_MAX + 1):
             call = turn.open_call if n == 1 and try_ == 1 else None
             if call is None:
                 call = CallId(new_id())
-                barred = await self._begin(turn, call, n=n, try_=try_, tools=tools)
+                barred = await self._begin(turn, request, call, n=n, try_=try_, so_far=so_far)
                 if barred is not None:
                     return barred
             result = await self._attempt(turn, request, call, n=n)
@@ -59,22 +63,36 @@ class Calling:
             if result.kind not in AGAIN or try_ == TRIES_MAX:
                 break
             await asyncio.sleep(min(result.retry_after_s or 0.2, RETRY_AFTER_MAX_S))
-        return Falls(reason=FallbackReason.MODEL_FAILED, tools=tools)
+        return Falls(reason=FallbackReason.MODEL_FAILED, so_far=so_far)
 
     async def _begin(
-        self, turn: Turn, call: CallId, *, n: int, try_: int, tools: tuple[ToolRecord, ...]
+        self, turn: Turn, request: Request, call: CallId, *, n: int, try_: int, so_far: SoFar
     ) -> Falls | Overtaken | Stopped | None:
-        cap = turn.business.day_cap_usd
-        if cap is not None and await self.turns.spent_today(turn.business.id) + RESERVED_USD > cap:
-            return Falls(reason=FallbackReason.BUDGET, tools=tools)
-        reserved = RESERVED_USD if cap is not None else None
-        going = await self.turns.begin_call(turn, call, n=n, try_=try_, reserved=reserved, tools=tools)
+        reserved = self._reserve_usd(request) if turn.business.caps.any else None
+        if reserved is not None and not await self.turns.reserve(
+            turn, call, n=n, try_=try_, reserved=reserved
+        ):
+            return Falls(reason=FallbackReason.BUDGET, so_far=so_far)
+        going = await self.turns.begin_call(
+            turn, call, n=n, try_=try_, reserved=reserved, tools=so_far.unstored
+        )
         if going is None:
+            if reserved is not None:
+                await self.turns.end_call(
+                    turn, _closed(call, n, error="stopped before it was made", cost=NOTHING)
+                )
             return Stopped()
-        if _overtaken(turn, going):
-            await self.turns.end_call(turn, _closed(call, n, error="overtaken before it was made"))
-            return Overtaken()
+        if not so_far.trace.receipts and _overtaken(turn, going):
+            await self.turns.end_call(
+                turn, _closed(call, n, error="overtaken before it was made", cost=NOTHING)
+            )
+            return Overtaken(so_far=so_far)
         return None
+
+    def _reserve_usd(self, request: Request) -> Decimal:
+        """What the call may cost at most; an unknown price reserves a fixed sum."""
+        most = estimate(self.model, request)
+        return RESERVED_USD if most is None else most
 
     async def _attempt(self, turn: Turn, request: Request, call: CallId, *, n: int) -> Metered | ModelFailure:
         began = self.clock.monotonic()
@@ -118,7 +136,7 @@ class Calling:
             cached=usage.cached,
             output=usage.output,
             reasoning=usage.reasoning,
-            cost_usd=self.model.price(usage, model=failure.model or self.model.name) if usage.input else None,
+            cost_usd=self._failed_cost(failure),
             latency_ms=self._ms(began),
             finish=None,
             error=failure.kind.value,
@@ -126,6 +144,12 @@ class Calling:
         )
         self._count(turn, record)
         await self.turns.end_call(turn, record)
+
+    def _failed_cost(self, failure: ModelFailure) -> Decimal | None:
+        """What a failure cost: as billed, nothing where nothing was computed, else unknown."""
+        if failure.usage.input:
+            return self.model.price(failure.usage, model=failure.model or self.model.name)
+        return NOTHING if failure.kind in NOT_BILLED else None
 
     def _count(self, turn: Turn, record: CallRecord) -> None:
         business, n = self.metrics.business(turn.business.slug), str(record.n)
@@ -161,7 +185,9 @@ def _overtaken(turn: Turn, going: Going) -> bool:
     )
 
 
-def _closed(call: CallId, n: int, *, error: str, latency_ms: int = 0) -> CallRecord:
+def _closed(
+    call: CallId, n: int, *, error: str, latency_ms: int = 0, cost: Decimal | None = None
+) -> CallRecord:
     return CallRecord(
         id=call,
         n=n,
@@ -171,7 +197,7 @@ def _closed(call: CallId, n: int, *, error: str, latency_ms: int = 0) -> CallRec
         cached=0,
         output=0,
         reasoning=0,
-        cost_usd=None,
+        cost_usd=cost,
         latency_ms=latency_ms,
         finish=None,
         error=error,

@@ -1,9 +1,9 @@
 """What an engine's work on a turn came to. The handler makes a commit of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from services.agent.ports import CallRecord, NewAction, ToolRecord
+from services.agent.ports import CallRecord, NewAction, ToolRecord, Trace
 
 
 class FallbackReason(StrEnum):
@@ -17,31 +17,42 @@ class FallbackReason(StrEnum):
     OUT_OF_TIME = "out_of_time"
     BUDGET = "budget"
     PROMPT_TOO_LONG = "prompt_too_long"
+    NO_PACK = "no_pack"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoFar:
+    """What the work did on its way: tool calls that are not stored yet, all that the evidence needs, and whether a tool
+    at level 0 was called."""
+
+    unstored: tuple[ToolRecord, ...] = ()
+    trace: Trace = field(default_factory=Trace)
+    level_0: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """The model's reply. Its call may still be open: the commit closes it."""
+    """The model's reply. Its call may still be open: the commit closes it. `unbacked`: it claims what no receipt shows."""
 
     text: str
+    so_far: SoFar
     last_call: CallRecord | None  # None: it was stored by an earlier attempt
-    tools: tuple[ToolRecord, ...] = ()
+    unbacked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
-    """A checked action waits for the customer; `prompt` is worded by the system."""
+    """A checked action waits for a person; its summary is worded by the system."""
 
     action: NewAction
-    prompt: str
-    tools: tuple[ToolRecord, ...]
+    so_far: SoFar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandsOver:
     """The model gives the conversation to people."""
 
-    tools: tuple[ToolRecord, ...]
+    so_far: SoFar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +60,15 @@ class Falls:
     """No usable answer: the fixed reply and a handoff."""
 
     reason: FallbackReason
-    tools: tuple[ToolRecord, ...] = ()
+    so_far: SoFar = field(default_factory=SoFar)
     last_call: CallRecord | None = None  # still open: the commit closes it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overtaken:
-    """The customer wrote again and nothing was said yet: the next turn sees both."""
+    """The customer wrote again and nothing was done yet: the next turn sees both."""
+
+    so_far: SoFar = field(default_factory=SoFar)
 
 
 @dataclass(frozen=True, slots=True)

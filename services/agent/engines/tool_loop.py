@@ -1,16 +1,16 @@
-"""The engine `tool_loop`: native tool calls. Reads run and go back to the model; a call that asks ends the loop."""
+"""The engine `tool_loop`: native tool calls. What is allowed runs and goes back to the model; a call that asks ends the loop."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
-import structlog
-from pydantic import ValidationError
 
-from services.agent.core.digest import canonical, digest
-from services.agent.core.gate import Allow, Ask, Code, Deny, rule
-from services.agent.core.turn import Turn
+from services.agent.checks import ARGUMENT_CHARS_MAX, Checks, read_arguments
+from services.agent.commits import new_action
+from services.agent.core.claims import asks_to_confirm, claims_done
+from services.agent.core.gate import Allow, Ask, Code, Deny, Passage, holds_the_reply, rule, why
+from services.agent.core.turn import StoredCall, Turn, WaitsFor
 from services.agent.engines.calling import Calling, restored
 from services.agent.engines.outcome import (
     Asks,
@@ -20,22 +20,34 @@ from services.agent.engines.outcome import (
     Outcome,
     Overtaken,
     Said,
+    SoFar,
     Stopped,
 )
-from services.agent.ports import Metered, NewAction, ToolRecord, Turns
-from shared.errors import Unavailable
-from shared.ids import ActionId, new_id
-from shared.llm.port import Answer, AssistantCalls, Finish, Message, Request, ToolCall, ToolResult
-from shared.packs import HAND_OVER, Pack, Proposal, Refusal, Tool, ToolContext
+from services.agent.execution import Executor, Place
+from services.agent.ports import Metered, NewAction, Receipt, ToolRecord, Trace, Turns
+from shared.digest import canonical
+from shared.llm.port import (
+    Answer,
+    AssistantCalls,
+    AssistantText,
+    Finish,
+    Message,
+    Request,
+    ToolResult,
+    UserText,
+)
+from shared.locales import Locale, load
+from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind
 
 CALLS_MAX = 4
-ARGUMENT_CHARS_MAX = 8_192
 RESULT_CHARS_MAX = 16_384
 REPLY_CHARS_MAX = 8_000
 
-Result = TypeVar("Result")
-
-log = structlog.get_logger(__name__)
+CORRECTION = (
+    "(Note of the system, not of the customer: nothing was done in this turn, and nothing waits for a confirmation. "
+    "Your reply said otherwise. If the customer asked for something to be done and everything is known, call the tool. "
+    "Else answer without saying that anything was done, and without asking for a confirmation.)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,168 +58,188 @@ class Question:
     pack: Pack
     request: Request  # its messages are the history
     context: ToolContext
+    page: bytes  # digest of what the prompt says of the business
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A turn's work as it goes on."""
+
+    question: Question
+    messages: list[Message]
+    earlier: list[str]  # answers of an earlier attempt, not used yet
+    answers: list[str] = field(default_factory=list)
+    tools: list[ToolRecord] = field(default_factory=list)
+    unstored: list[ToolRecord] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+    asks: NewAction | None = None
+    level_0: bool = False
+
+    @property
+    def turn(self) -> Turn:
+        return self.question.turn
+
+    def so_far(self) -> SoFar:
+        return SoFar(
+            unstored=tuple(self.unstored),
+            trace=Trace(
+                page=self.question.page,
+                answers=tuple(self.answers),
+                tools=tuple(self.tools),
+                receipts=tuple(self.receipts),
+            ),
+            level_0=self.level_0,
+        )
+
+    def note(self, record: ToolRecord, *, stored: bool = False) -> None:
+        self.tools.append(record)
+        if not stored:
+            self.unstored.append(record)
 
 
 class ToolLoop:
-    def __init__(self, *, calling: Calling, turns: Turns) -> None:
+    def __init__(self, *, calling: Calling, turns: Turns, checks: Checks, executor: Executor) -> None:
         self._calling = calling
         self._turns = turns
+        self._checks = checks
+        self._executor = executor
 
     async def run(self, question: Question) -> Outcome:
         """At most four model calls; what each brought is stored before the next."""
-        turn = question.turn
-        messages = list(question.request.messages)
-        earlier = list(turn.stored_answers)
-        unstored: tuple[ToolRecord, ...] = ()
+        work = Work(
+            question=question,
+            messages=list(question.request.messages),
+            earlier=list(question.turn.stored_answers),
+        )
+        corrected = False
         for n in range(1, CALLS_MAX + 1):
-            metered = await self._iteration(question, messages, n=n, earlier=earlier, unstored=unstored)
-            if not isinstance(metered, Metered | Answer):
-                return metered
-            answer = metered if isinstance(metered, Answer) else metered.answer
+            got = await self._iteration(work, n=n)
+            if not isinstance(got, Metered | Answer):
+                return got
+            answer = got if isinstance(got, Answer) else got.answer
             if not answer.calls:
-                return _said(answer, metered, unstored)
-            if isinstance(metered, Metered):
-                await self._turns.end_call(turn, metered.record)
-            handled = await self._handle(question, answer, n=n)
-            if not isinstance(handled, tuple):
-                return handled
-            unstored = handled
-            messages.append(AssistantCalls(text=answer.text, calls=answer.calls, raw=answer.raw))
-            messages += [
-                ToolResult(call_id=one.call_id, name=one.tool, content=one.result) for one in handled
-            ]
-        return Falls(reason=FallbackReason.CALLS_USED, tools=unstored)
+                ending = _ending(work, answer, got)
+                if corrected or n == CALLS_MAX or not (isinstance(ending, Said) and ending.unbacked):
+                    return ending
+                corrected = True
+                work.messages += [AssistantText(text=ending.text), UserText(text=CORRECTION)]
+            if isinstance(got, Metered):
+                await self._turns.end_call(work.turn, got.record)
+            if answer.calls and (ended := await self._handle(work, answer, n=n)) is not None:
+                return ended
+        return Falls(reason=FallbackReason.CALLS_USED, so_far=work.so_far())
 
-    async def _iteration(
-        self,
-        question: Question,
-        messages: Sequence[Message],
-        *,
-        n: int,
-        earlier: list[str],
-        unstored: tuple[ToolRecord, ...],
-    ) -> Answer | Metered | Falls | Overtaken | Stopped:
+    async def _iteration(self, work: Work, *, n: int) -> Answer | Metered | Falls | Overtaken | Stopped:
         """A stored answer of an earlier attempt, which was paid for, or a fresh one."""
-        if earlier:
+        if work.earlier:
+            text = work.earlier.pop(0)
             try:
-                return restored(earlier.pop(0))
+                answer = restored(text)
             except msgspec.ValidationError:
-                earlier.clear()
-        request = question.request if n == 1 else replace(question.request, messages=tuple(messages))
-        return await self._calling.call(question.turn, request, n=n, tools=unstored)
+                work.earlier.clear()
+            else:
+                work.answers.append(text)
+                return answer
+        request = replace(work.question.request, messages=tuple(work.messages))
+        got = await self._calling.call(work.turn, request, n=n, so_far=work.so_far())
+        if isinstance(got, Metered):
+            work.answers.append(got.record.answer or "")
+            work.unstored.clear()
+        return got
 
-    async def _handle(
-        self, question: Question, answer: Answer, *, n: int
-    ) -> tuple[ToolRecord, ...] | Asks | HandsOver | Falls:
-        """The calls of one answer, in order, one at a time. The first that asks ends the loop, the others are refused."""
+    async def _handle(self, work: Work, answer: Answer, *, n: int) -> Asks | HandsOver | Stopped | None:
+        """The calls of one answer, in order, one at a time. One that asks ends the loop when all were handled."""
         records: list[ToolRecord] = []
-        asks: tuple[NewAction, str] | None = None
         for position, call in enumerate(answer.calls):
+            place = Place(n=n, position=position, call=call)
             if call.name == HAND_OVER:
-                record = _record(call, n, position, "allow", None, {"handed_over": True})
-                return HandsOver(tools=(*records, record))
-            stored = _stored(question.turn, call, n=n, position=position)
-            if stored is not None:
-                records.append(stored)
-                continue
-            record, asked = await self._one(question, call, n=n, position=position, asking=asks is not None)
+                work.note(_record(place, "allow", None, {"handed_over": True}))
+                return HandsOver(so_far=work.so_far())
+            record = await self._one(work, place)
+            if record is None:
+                return Stopped()
             records.append(record)
-            asks = asks or asked
-        if asks is not None:
-            action, prompt = asks
-            return Asks(action=action, prompt=prompt, tools=tuple(records))
-        return tuple(records)
+        if work.asks is not None:
+            return Asks(action=work.asks, so_far=work.so_far())
+        work.messages.append(AssistantCalls(text=answer.text, calls=answer.calls, raw=answer.raw))
+        work.messages += [
+            ToolResult(call_id=one.call_id, name=one.tool, content=one.result) for one in records
+        ]
+        return None
 
-    async def _one(
-        self, question: Question, call: ToolCall, *, n: int, position: int, asking: bool
-    ) -> tuple[ToolRecord, tuple[NewAction, str] | None]:
-        tool = next((tool for tool in question.pack.tools if tool.name == call.name), None)
-        passage = rule(tool, mode=question.turn.mode)
-        if isinstance(passage, Deny) or tool is None:
-            code = passage.code if isinstance(passage, Deny) else Code.UNKNOWN_TOOL
-            return _record(call, n, position, "deny", code, {"error": code}), None
-        if asking:
-            code = Code.ONE_ACTION_AT_A_TIME
-            return _record(call, n, position, "refuse", code, {"error": code}), None
-        arguments = _arguments(tool, call.arguments)
-        if isinstance(arguments, str):
+    async def _one(self, work: Work, place: Place) -> ToolRecord | None:
+        """What a call came to; None when the turn is no longer ours."""
+        turn = work.turn
+        tool = next((one for one in work.question.pack.tools if one.name == place.call.name), None)
+        work.level_0 = work.level_0 or holds_the_reply(tool, turn.dials)
+        if (stored := _stored(turn, place)) is not None:
+            work.note(stored, stored=True)
+            if tool is not None and tool.kind is ToolKind.ACTION:
+                work.receipts += await self._receipts_for(work, place)
+            return stored
+        passage = rule(tool, turn.dials)
+        record: ToolRecord | None
+        if tool is None or isinstance(passage, Deny):
+            record = _denied(place, tool, passage, work.question.pack)
+        elif isinstance(passage, Ask) and (busy := _busy(work)) is not None:
+            record = _record(place, "refuse", busy, {"error": busy})
+        elif isinstance(arguments := read_arguments(tool, place.call.arguments), str):
             detail = {"error": Code.BAD_ARGUMENTS, "detail": arguments}
-            return _record(call, n, position, "refuse", Code.BAD_ARGUMENTS, detail), None
-        match passage:
-            case Allow():
-                result = await self._read(question, tool, arguments)
-                return _record(call, n, position, "allow", None, result), None
-            case Ask(confirmations=confirmations):
-                return await self._propose(question, tool, call, arguments, n, position, confirmations)
+            record = _record(place, "refuse", Code.BAD_ARGUMENTS, detail)
+        elif isinstance(passage, Ask):
+            record = await self._propose(work, place, tool, arguments, passage)
+        elif tool.kind is ToolKind.READ:
+            record = await self._read(work, place, tool, arguments)
+        else:
+            return await self._perform(work, place, tool, arguments)
+        record = replace(record, why=canonical(why(tool, turn.dials, passage)))
+        work.note(record)
+        return record
 
-    async def _read(self, question: Question, tool: Tool, arguments: object) -> dict[str, Any]:
-        read = tool.read
-        assert read is not None, f"{tool.name} is declared a read and has none"
-        result = await self._checked(question, lambda context: read(context, arguments))
+    async def _read(self, work: Work, place: Place, tool: Tool, arguments: object) -> ToolRecord:
+        result = await self._checks.read(work.turn, tool, arguments, work.question.context)
         if isinstance(result, Refusal):
-            return {"error": result.code, **result.detail}
-        return dict(result.data)
+            return _refused(place, "allow", result)
+        return _record(place, "allow", None, dict(result.data))
 
     async def _propose(
-        self,
-        question: Question,
-        tool: Tool,
-        call: ToolCall,
-        arguments: object,
-        n: int,
-        position: int,
-        confirmations: int,
-    ) -> tuple[ToolRecord, tuple[NewAction, str] | None]:
-        """The dry run of an action, and the question that the system asks about it."""
-        result = await self.dry_run(question, tool, arguments)
+        self, work: Work, place: Place, tool: Tool, arguments: object, passage: Ask
+    ) -> ToolRecord:
+        """The dry run of an action; what it came to waits for whom the gate names."""
+        result = await self._checks.dry_run(work.turn, tool, arguments, work.question.context)
         if isinstance(result, Refusal):
-            detail = {"error": result.code, **result.detail}
-            return _record(call, n, position, "refuse", result.code, detail), None
-        action, prompt = new_action(tool, result, confirmations=confirmations, locale=question.turn.locale)
-        return _record(call, n, position, "ask", None, {"status": "waiting_for_the_customer"}), (
-            action,
-            prompt,
-        )
+            return _refused(place, "refuse", result)
+        action = new_action(tool, result, passage, locale=work.turn.locale)
+        work.asks = replace(action, call_n=place.n, call_position=place.position)
+        return _record(place, "ask", None, {"status": f"waiting_for_the_{action.waits_for}"})
 
-    async def dry_run(self, question: Question, tool: Tool, arguments: object) -> Proposal | Refusal:
-        check = tool.check
-        assert check is not None, f"{tool.name} is declared an action and has no check"
-        return await self._checked(question, lambda context: check(context, arguments))
+    async def _perform(self, work: Work, place: Place, tool: Tool, arguments: object) -> ToolRecord | None:
+        """An allowed action: the dry run here, then again with the write, in one transaction with its receipt."""
+        turn, context = work.turn, work.question.context
+        allowed = canonical(why(tool, turn.dials, Allow()))
+        result = await self._checks.dry_run(turn, tool, arguments, context)
+        if isinstance(result, Refusal):
+            record = replace(_refused(place, "refuse", result), why=allowed)
+            work.note(record)
+            return record
+        performed = await self._executor.perform(turn, tool, result, place, context)
+        if performed is None:
+            return None
+        record = replace(performed.record, why=allowed)
+        work.note(record, stored=performed.receipt is not None)
+        work.receipts += [performed.receipt] if performed.receipt else []
+        return record
 
-    async def _checked(
-        self, question: Question, run: Callable[[ToolContext], Awaitable[Result | Refusal]]
-    ) -> Result | Refusal:
-        """Run a tool's SQL as the tenant. A tool that raises is a failed check, never an exception out of the turn."""
-        turn = question.turn
-        try:
-            async with self._turns.tenant(turn.business.id, question.pack.name) as sql:
-                return await run(replace(question.context, sql=sql))
-        except Unavailable:
-            raise
-        except Exception:
-            log.exception("tool failed", turn=str(turn.id))
-            return Refusal(code=Code.CHECK_FAILED)
-
-
-def new_action(tool: Tool, proposal: Proposal, *, confirmations: int, locale: str) -> tuple[NewAction, str]:
-    """A pending action with the digest of what its prompt shows, and the summary that the prompt asks about."""
-    assert tool.word_prompt is not None, f"{tool.name} is an action and words no prompt"
-    arguments, shown = canonical(proposal.arguments), canonical(proposal.shown)
-    action = NewAction(
-        id=ActionId(new_id()),
-        tool=tool.name,
-        arguments=arguments,
-        shown=shown,
-        digest=digest(tool.name, arguments, shown),
-        confirmations_needed=confirmations,
-    )
-    return action, tool.word_prompt(proposal.shown, locale)
+    async def _receipts_for(self, work: Work, place: Place) -> list[Receipt]:
+        """The receipt behind a stored call, where it ran."""
+        key = place.key(work.turn)
+        return [one for one in await self._turns.receipts_of(work.turn) if one.action == key]
 
 
-def _said(answer: Answer, metered: Answer | Metered, unstored: tuple[ToolRecord, ...]) -> Said | Falls:
+def _ending(work: Work, answer: Answer, got: Answer | Metered) -> Said | Falls:
     """The model's last word, if it is one that a customer may get: whole, not empty, not a refusal."""
     text = (answer.text or "").strip()
-    record = metered.record if isinstance(metered, Metered) else None
+    record = got.record if isinstance(got, Metered) else None
     reason = None
     if answer.finish in (Finish.LENGTH, Finish.FILTER):
         reason = FallbackReason.CUT_OFF
@@ -216,50 +248,69 @@ def _said(answer: Answer, metered: Answer | Metered, unstored: tuple[ToolRecord,
     elif not text or len(text) > REPLY_CHARS_MAX:
         reason = FallbackReason.EMPTY_ANSWER
     if reason is not None:
-        return Falls(reason=reason, tools=unstored, last_call=record)
-    return Said(text=text, last_call=record, tools=unstored)
+        return Falls(reason=reason, so_far=work.so_far(), last_call=record)
+    locales = [load(name) for name in work.turn.business.locales]
+    return Said(text=text, so_far=work.so_far(), last_call=record, unbacked=_is_unbacked(text, work, locales))
 
 
-def _arguments(tool: Tool, text: str) -> Any:
-    """The call's arguments as the tool's model, or what was wrong with them. Never a repaired guess."""
-    if len(text) > ARGUMENT_CHARS_MAX:
-        return f"arguments of more than {ARGUMENT_CHARS_MAX} characters"
-    try:
-        return tool.arguments.model_validate_json(text or "{}", strict=False)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False, include_context=False)
-        return "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in problems[:5]
-        )
+def _is_unbacked(text: str, work: Work, locales: Sequence[Locale]) -> bool:
+    """Whether it claims what no receipt of the turn shows, or asks for a confirmation while nothing waits for one."""
+    return (not work.receipts and claims_done(text, locales)) or asks_to_confirm(text, locales)
 
 
-def _record(
-    call: ToolCall, n: int, position: int, decision: str, reason: str | None, result: dict[str, Any]
-) -> ToolRecord:
+def _busy(work: Work) -> Code | None:
+    """Why nothing more can be asked now."""
+    if work.asks is not None:
+        return Code.ONE_ACTION_AT_A_TIME
+    pending = work.turn.pending
+    return Code.WAITING_FOR_OPERATOR if pending and pending.waits_for is WaitsFor.OPERATOR else None
+
+
+def _denied(place: Place, tool: Tool | None, passage: Passage, pack: Pack) -> ToolRecord:
+    code = passage.code if isinstance(passage, Deny) else Code.UNKNOWN_TOOL
+    detail: dict[str, Any] = {"error": code}
+    if tool is None:
+        detail["tools"] = [one.name for one in pack.tools]
+    return _record(place, "deny", code, detail)
+
+
+def _refused(place: Place, decision: str, refusal: Refusal) -> ToolRecord:
+    return _record(place, decision, refusal.code, {"error": refusal.code, **refusal.detail})
+
+
+def _record(place: Place, decision: str, reason: str | None, result: dict[str, Any]) -> ToolRecord:
+    text = canonical(result)
+    if len(text) > RESULT_CHARS_MAX:
+        text = canonical({"error": "too_long", "detail": f"more than {RESULT_CHARS_MAX} characters"})
     return ToolRecord(
-        n=n,
-        position=position,
-        call_id=call.id,
-        tool=call.name[:64],
-        arguments=call.arguments[:ARGUMENT_CHARS_MAX],
+        n=place.n,
+        position=place.position,
+        call_id=place.call.id,
+        tool=place.call.name[:64],
+        arguments=place.call.arguments[:ARGUMENT_CHARS_MAX],
         decision=decision,
         reason=reason,
-        result=canonical(result)[:RESULT_CHARS_MAX],
+        result=text,
     )
 
 
-def _stored(turn: Turn, call: ToolCall, *, n: int, position: int) -> ToolRecord | None:
+def _stored(turn: Turn, place: Place) -> ToolRecord | None:
     """What the same call came to in an earlier attempt."""
     for one in turn.stored_calls:
-        if (one.n, one.position, one.call_id, one.tool) == (n, position, call.id, call.name):
+        if _same(one, place):
             return ToolRecord(
-                n=n,
-                position=position,
-                call_id=call.id,
-                tool=call.name,
-                arguments=call.arguments,
-                decision="allow",
-                reason=None,
+                n=one.n,
+                position=one.position,
+                call_id=one.call_id,
+                tool=one.tool,
+                arguments=place.call.arguments,
+                decision=one.decision,
+                reason=one.reason,
                 result=one.result,
             )
     return None
+
+
+def _same(one: StoredCall, place: Place) -> bool:
+    call = place.call
+    return (one.n, one.position, one.call_id, one.tool) == (place.n, place.position, call.id, call.name)

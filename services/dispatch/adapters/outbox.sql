@@ -12,7 +12,8 @@ with locked as materialized (
   where s.unguarded = 0 and s.sending_attempt is null and s.state = 'bot' and s.opted_out_at is null and coalesce(s.mode, 'auto') = 'auto' and s.handoff_epoch = o.epoch
     and s.customer_seq <= o.basis_seq and k.state = 'on' and coalesce(k.mode, 'auto') = 'auto' and b.mode = 'auto' and coalesce(r.wait_until, '-infinity') <= now()
     and o.mode = 'auto' and o.held is null and o.origin_kind = 'turn' and o.parts_sent = 0 and o.first_try_at is null and o.round = 1 and length(o.body) <= $4 and o.state || '' = 'queued'
-    and o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' order by e.basis_seq, e.id limit 1)
+    and o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' and (e.origin_kind <> 'reminder' or coalesce(e.not_before, '-infinity') <= now())
+      order by e.basis_seq, e.id limit 1)
   order by s.conversation for no key update of s, o),
 row as (
   update conversation_state s set version = s.version + 1, sending_attempt = d.attempt, superseded_in_row = 0, unanswered_since = null
@@ -34,8 +35,10 @@ from row left join lateral (select x.thread, x.channel_message_id from inbound_m
 -- $1 outbounds uuid[]
 select o.id as outbound, o.conversation, o.business, o.origin_kind, o.basis_seq, o.epoch, o.mode as mode_at_decision, o.held, o.body, o.buttons, o.round, o.receipt, o.action, o.parts_sent, o.first_try_at, o.not_before,
   s.version, s.unguarded, s.customer_seq, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out, s.mode, s.sending_attempt, s.superseded_in_row, s.unanswered_since,
-  b.mode as business_mode, k.mode as account_mode, k.state as account_state, k.channel, c.account, i.user_id, r.wait_until, now() as now,
-  o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued' order by e.basis_seq, e.id limit 1) as first_in_line,
+  b.mode as business_mode, k.mode as account_mode, k.state as account_state, k.channel, c.account, i.user_id, r.wait_until, now() as now, business_now() as business_now, b.time_zone, b.quiet_from, b.quiet_to,
+  o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued'
+    and (e.id = o.id or e.origin_kind <> 'reminder' or coalesce(e.not_before, '-infinity') <= now())  -- one that waits for quiet hours holds up nobody
+    order by e.basis_seq, e.id limit 1) as first_in_line,
   (select count(*) from send_attempt a where a.outbound = o.id) as tries,
   exists (select from send_attempt a where a.outbound = o.id and a.state not in ('throttled', 'refused', 'failed', 'given_back')) as may_have_left,
   m.thread, m.channel_message_id as in_reply_to
@@ -117,7 +120,7 @@ o as (
   set state = case when d.next_state is null or (o.state in ('delivered', 'read') and d.rank > 0) then o.state when d.over then d.gives_up_as else d.next_state end,
       reason = case when d.next_state in ('draft', 'queued', 'unknown') then coalesce(d.reason, o.reason) else o.reason end,
       parts_sent = case when d.rank > 0 then greatest(o.parts_sent, d.part) else o.parts_sent end,
-      sent_at = case when d.rank > 0 then coalesce(o.sent_at, now()) else o.sent_at end,
+      sent_at = case when d.rank > 0 then coalesce(o.sent_at, business_now()) else o.sent_at end,
       not_before = case when d.next_state = 'queued' then now() + d.retry_after end,
       ring_at = case when d.next_state = 'queued' then now() + d.retry_after when d.next_state is null then o.ring_at end
   from settled d

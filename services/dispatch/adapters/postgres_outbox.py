@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, assert_never
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from services.dispatch.core.delivery import (
     Discard,
@@ -291,4 +292,7 @@ def _snapshot(row: Row) -> Snapshot:
         first_in_line=row["first_in_line"],
         superseded_in_row=row["superseded_in_row"],
         unanswered_since=row["unanswered_since"],
+        local_now=row["business_now"].astimezone(ZoneInfo(row["time_zone"])),
+        quiet_from=row["quiet_from"],
+        quiet_to=row["quiet_to"],
     )

@@ -1,7 +1,7 @@
 """May this reply leave now, and if not, what becomes of it: a pure decision on the snapshot it will be recorded against."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import assert_never
 
@@ -25,6 +25,8 @@ class DraftReason(StrEnum):
     SUGGEST = "suggest"
     MODE_OFF = "mode_off"
     LATE = "late"
+    LEVEL_0 = "level_0"
+    UNBACKED_CLAIM = "unbacked_claim"
     HANDOFF = "handoff"
     SEND_FAILED = "send_failed"
     MAY_HAVE_ARRIVED = "may_have_arrived"
@@ -70,6 +72,9 @@ class Snapshot:
     first_in_line: bool
     superseded_in_row: int
     unanswered_since: datetime | None
+    local_now: datetime  # business time, in the business's zone
+    quiet_from: time
+    quiet_to: time
 
 
 def part_key(outbound: OutboundId, round_: int, part: int) -> str:
@@ -127,7 +132,26 @@ def decide(reply: Snapshot) -> Decision:
         return Wait(reply.now + timedelta(seconds=60))
     if reply.account_waits_until is not None and reply.account_waits_until > reply.now:
         return Wait(reply.account_waits_until)
-    return _autonomy(reply) or (Supersede() if _is_superseded(reply) else Send())
+    if (barred := _autonomy(reply)) is not None:
+        return barred
+    if _is_superseded(reply):
+        return Supersede()
+    quiet = quiet_for(reply.local_now, reply.quiet_from, reply.quiet_to)
+    if reply.origin is Origin.REMINDER and quiet is not None and not reply.parts_sent:
+        return Wait(reply.now + quiet)
+    return Send()
+
+
+def quiet_for(local_now: datetime, begins: time, ends: time) -> timedelta | None:
+    """How long the quiet hours last from now; None outside them. They may run over midnight; the same twice is none."""
+    at = local_now.time()
+    inside = begins <= at < ends if begins <= ends else at >= begins or at < ends
+    if not inside:
+        return None
+    over = local_now.replace(hour=ends.hour, minute=ends.minute, second=0, microsecond=0)
+    if over <= local_now:
+        over += timedelta(days=1)
+    return over.astimezone(UTC) - local_now.astimezone(UTC)
 
 
 def _autonomy(reply: Snapshot) -> MakeDraft | None:
@@ -166,5 +190,5 @@ def _is_superseded(reply: Snapshot) -> bool:
     return reply.customer_seq > reply.basis_seq and may_give_way(
         superseded_in_row=reply.superseded_in_row,
         unanswered_since=reply.unanswered_since,
-        now=reply.now,
+        now=reply.local_now,
     )

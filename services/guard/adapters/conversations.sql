@@ -1,10 +1,11 @@
 -- name: gather
--- G1: all that a conversation is judged on. No lock: the record compares the version.
+-- G1: all that a conversation is judged on. No lock: the record compares the version. Times are business times: due times are shifted on their
+-- way in, and back by the record.
 -- $1 conversations uuid[]
-select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.customer_seq, s.handled_seq, s.due_at, s.window_opened_at, s.unanswered_since, s.last_customer_at,
+select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.customer_seq, s.handled_seq, s.due_at + shift() as due_at, s.window_opened_at + shift() as window_opened_at, s.unanswered_since, s.last_customer_at,
   s.state, s.handoff_epoch, s.opted_out_at, s.mode, s.locale, s.lease_token is not null and s.lease_until > now() as leased, i.user_id as sender,
   b.slug, b.mode as business_mode, b.locales, b.window_ms, b.stale_after_s, b.rate_per_10_min, b.takeover_quiet_min, b.day_cap_usd,
-  k.mode as account_mode, k.state as account_state, now() as now,
+  k.mode as account_mode, k.state as account_state, business_now() as now, s.decision_owed is not null as decision_owed,
   (select array_agg(row (m.id, m.kind, m.body, m.channel_at, m.received_at, m.auto_reply, m.opt_word, m.locale,
       m.kind = 'echo' and (
         exists (select from send_attempt a where a.account = m.account and a.provider_id = m.channel_message_id)
@@ -16,18 +17,20 @@ select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.cust
     from (select m.seq, m.body, m.received_at from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 12 and m.kind = 'text' order by m.seq desc limit 3) h) as last_said,
   (select array_agg(r.sent_at order by r.sent_at)
     from (select o.sent_at from outbound o where o.conversation = s.conversation order by o.id desc limit 8) r where r.sent_at is not null) as reply_times,
-  (select count(*) from (select from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 4 * b.rate_per_10_min and m.received_at > now() - interval '10 min'
+  (select count(*) from (select from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 4 * b.rate_per_10_min and m.received_at > business_now() - interval '10 min'
     and m.kind not in ('echo', 'system', 'group', 'reaction')) r) as recent,
   (select m.channel_at from inbound_message m where m.conversation = s.conversation and m.seq <= s.handled_seq and m.verdict = 'turn' order by m.seq desc limit 1) as newest_answered_at,
-  (select row (a.id, a.prompt) from pending_action a where a.conversation = s.conversation and a.state = 'customer') as action,
+  (select row (a.id, a.state) from pending_action a where a.conversation = s.conversation and a.state in ('customer', 'operator')) as action,
   (select array_agg(o.id) from outbound o where o.conversation = s.conversation and o.state = 'draft' and o.origin_kind <> 'operator' and not o.receipt
       -- a question that may have arrived can be answered
       and (o.reason is distinct from 'may_have_arrived' or not exists (select from pending_action a where a.conversation = o.conversation and a.prompt = o.id and a.state = 'customer'))) as drafts,
   exists (select from channel_account x where x.business = s.business and x.address = i.user_id) as own_address,
   case when s.state = 'handoff' then (select h.reason from handoff h where h.conversation = s.conversation and h.epoch = s.handoff_epoch) end as handoff_reason,
   case when s.state = 'handoff' then (select m.received_at from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 200 and m.reason = 'owner_takeover' order by m.seq desc limit 1) end as owner_spoke_at,
-  case when b.day_cap_usd is not null then (select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c
-    where c.business = b.id and c.started_at >= date_trunc('day', now() at time zone b.time_zone) at time zone b.time_zone) end as spent_usd
+  case when b.day_cap_usd is not null then coalesce(
+    (select x.used_usd from budget x where x.business = b.id and x.day = (business_now() at time zone b.time_zone)::date),
+    (select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c
+     where c.business = b.id and c.started_at >= (date_trunc('day', business_now() at time zone b.time_zone) at time zone b.time_zone) - shift())) end as spent_usd
 from unnest($1::uuid[]) q (conversation)
   join conversation_state s on s.conversation = q.conversation
   join business b on b.id = s.business
@@ -50,7 +53,7 @@ row as (
   update conversation_state s
   set unguarded = s.unguarded - d.k, guarded_seq = d.guarded_seq, customer_seq = d.customer_seq, handled_seq = d.handled_seq, version = s.version + 1,
       guard_due_at = case when s.unguarded > d.k then now() end, guard_attempts = 0,
-      due_at = d.due_at, window_opened_at = d.window_opened_at, unanswered_since = d.unanswered_since, last_customer_at = d.last_customer_at, locale = d.locale
+      due_at = d.due_at - shift(), window_opened_at = d.window_opened_at - shift(), unanswered_since = d.unanswered_since, last_customer_at = d.last_customer_at, locale = d.locale
   from locked d where s.conversation = d.conversation
   returning s.conversation),
 judged as (
@@ -75,8 +78,8 @@ row as (
   update conversation_state s
   set unguarded = s.unguarded - d.k, guarded_seq = d.guarded_seq, customer_seq = d.customer_seq, handled_seq = d.handled_seq, version = s.version + 1,
       guard_due_at = case when s.unguarded > d.k then now() end, guard_attempts = 0,
-      due_at = d.due_at, window_opened_at = d.window_opened_at, unanswered_since = d.unanswered_since, last_customer_at = d.last_customer_at, locale = d.locale,
-      state = d.state, handoff_epoch = d.epoch, opted_out_at = d.opted_out_at, released_at = case when d.released then now() else s.released_at end
+      due_at = d.due_at - shift(), window_opened_at = d.window_opened_at - shift(), unanswered_since = d.unanswered_since, last_customer_at = d.last_customer_at, locale = d.locale,
+      state = d.state, handoff_epoch = d.epoch, opted_out_at = d.opted_out_at, released_at = case when d.released then business_now() else s.released_at end
   from locked d where s.conversation = d.conversation
   returning s.conversation, s.business, d.guarded_seq, d.epoch, d.handoff_reason, d.released, d.action_ends),
 judged as (
@@ -84,7 +87,7 @@ judged as (
   from unnest($12::uuid[], $13::uuid[], $14::bigint[], $15::text[], $16::text[]) as v (id, conversation, seq, verdict, reason)
   where m.id = v.id and (v.conversation in (select conversation from row)) is true),
 released as (
-  update handoff h set released_at = now() from row where row.released and h.conversation = row.conversation and h.released_at is null and h.epoch < row.epoch),
+  update handoff h set released_at = business_now() from row where row.released and h.conversation = row.conversation and h.released_at is null and h.epoch < row.epoch),
 handed as (
   insert into handoff (conversation, business, epoch, reason) select conversation, business, epoch, handoff_reason from row where handoff_reason is not null
   on conflict do nothing),
@@ -93,8 +96,8 @@ superseded as materialized (
 ended as (
   update pending_action a
   set state = coalesce(row.action_ends, 'superseded'), ended_at = now()
-  from row cross join lateral (select y.id from pending_action y where y.conversation = row.conversation and y.state = 'customer' offset 0) d
-  where a.id = d.id and (row.action_ends is not null or (a.prompt in (select id from superseded)) is true)
+  from row cross join lateral (select y.id, y.state from pending_action y where y.conversation = row.conversation and y.state in ('customer', 'operator') offset 0) d
+  where a.id = d.id and (row.action_ends is not null or (d.state = 'customer' and a.prompt in (select id from superseded)) is true)
   returning a.prompt),
 ends as materialized (
   select id, 'superseded' as next from superseded

@@ -94,6 +94,7 @@ def _case(row: Mapping[str, Any]) -> Case:
         locales=tuple(row["locales"]),
         window=timedelta(milliseconds=row["window_ms"]),
         action=row["action"][0] if row["action"] else None,
+        action_waits_for_operator=bool(row["action"]) and row["action"][1] == "operator",
         drafts=tuple(row["drafts"] or ()),
         hint=row["unjudged"][-1][7],
     )
@@ -109,6 +110,7 @@ def _row(row: Mapping[str, Any]) -> Row:
         epoch=row["handoff_epoch"],
         due_at=row["due_at"],
         leased=row["leased"],
+        decision_owed=row["decision_owed"],
         window_opened_at=row["window_opened_at"],
         unanswered_since=row["unanswered_since"],
         last_customer_at=row["last_customer_at"],

@@ -23,6 +23,7 @@ class Row:
     epoch: int = 0
     due_at: datetime | None = None
     leased: bool = False  # a turn is under way: its due time is no longer a customer's
+    decision_owed: bool = False  # an approval was decided, and its turn has not run
     window_opened_at: datetime | None = None
     unanswered_since: datetime | None = None
     last_customer_at: datetime | None = None
@@ -44,6 +45,7 @@ class Case:
     locales: tuple[str, ...]  # the business's, its default first
     window: timedelta
     action: ActionId | None = None
+    action_waits_for_operator: bool = False
     drafts: tuple[OutboundId, ...] = ()
     hint: str | None = None  # the channel's word on the language of the last message
 
@@ -88,9 +90,12 @@ def record(case: Case, judgement: Judgement) -> Record:
     ends_debt = [seq for seq, j in _numbered(case, judged) if j.handoff or j.opt_out is not None]
     handed = [j for j in judged if j.handoff]
     cleared = any(j.clears_action or j.handoff or j.opt_out for j in judged)
+    opted_out = any(j.opt_out for j in judged)
     handled_seq = max([case.row.handled_seq, *ends_debt])
     owed = [(seq, j) for seq, j in _numbered(case, judged) if j.verdict is Verdict.TURN and seq > handled_seq]
     due_at, opened_at = _due(case, owed, handled_seq=handled_seq)
+    if case.row.decision_owed and not judgement.after.in_handoff:
+        due_at = now if due_at is None else min(due_at, now)
     row = Row(
         version=case.row.version + 1,
         unguarded=case.row.unguarded - len(judged),
@@ -100,6 +105,7 @@ def record(case: Case, judgement: Judgement) -> Record:
         epoch=case.row.epoch + len(handed) + sum(j.releases for j in judged),
         due_at=due_at,
         leased=case.row.leased,
+        decision_owed=case.row.decision_owed,
         window_opened_at=opened_at,
         unanswered_since=(case.row.unanswered_since or now) if owed else case.row.unanswered_since,
         last_customer_at=now if spoke else case.row.last_customer_at,
@@ -113,7 +119,8 @@ def record(case: Case, judgement: Judgement) -> Record:
         in_handoff=judgement.after.in_handoff,
         handoff_reason=handed[-1].reason if handed and judgement.after.in_handoff else None,
         released=any(j.releases for j in judged),
-        action_ends=cleared and case.action is not None,
+        # What waits for an operator stays, but for somebody who wants no more of us.
+        action_ends=case.action is not None and (opted_out if case.action_waits_for_operator else cleared),
         drafts_superseded=case.drafts if spoke or handed else (),
         notices=tuple((j.message, j.notice) for j in judged if j.notice is not None),
         flags=tuple((j.message, j.reason.value if j.reason else "media") for j in judged if j.flag),

@@ -87,7 +87,7 @@ attempt as (
 reply as (
   update outbound o
   set state = case when a.failed then 'draft' when a.part < o.parts then 'queued' else a.state end, reason = case when a.failed then 'send_failed' end,
-      sent_at = coalesce(o.sent_at, now()), parts_sent = case when a.failed then least(o.parts_sent, a.part - 1) else greatest(o.parts_sent, a.part) end,
+      sent_at = coalesce(o.sent_at, business_now()), parts_sent = case when a.failed then least(o.parts_sent, a.part - 1) else greatest(o.parts_sent, a.part) end,
       ring_at = case when a.part < o.parts and not a.failed then now() end
   from attempt a
   where o.id = a.outbound and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft') and (a.part = o.parts or a.failed or a.current)

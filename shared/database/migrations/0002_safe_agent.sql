@@ -94,7 +94,7 @@ create table envelope (
   header text not null, digest bytea not null,
   parts text not null,
   stored_at timestamptz not null default now(),
-  primary key (turn, business),
+  primary key (turn, n, business),
   unique (conversation, n),
   foreign key (turn, business) references turn (id, business));
 
