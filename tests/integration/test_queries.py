@@ -11,10 +11,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from packs.clinic import PACK
 from shared.database import load_queries
 from shared.database.migrate import migrate
 from shared.database.pool import _settings
+from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
 from tests.support.servers import Postgres
 
@@ -145,7 +145,7 @@ def test_a_query_is_used_by_the_code_beside_it(query: Query) -> None:
 @pytest.fixture(scope="module")
 async def url(postgres: Postgres) -> AsyncIterator[str]:
     url = await postgres.create_database()
-    await migrate(url, packs={PACK.name: PACK.migrations})
+    await migrate(url, packs=migrations_of(load_packs()))
     yield url
     await postgres.drop_database(url)
 

@@ -8,17 +8,17 @@ from typing import Any
 import asyncpg
 import pytest
 
-from packs.clinic import PACK
 from shared.database import open_pool
 from shared.database.migrate import migrate
 from shared.database.queries import Queries
 from shared.ids import BusinessId
+from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
 from tests.support.servers import Postgres
 
 pytestmark = pytest.mark.postgres
 
-SCHEMAS = ("leeway", "clinic")
+SCHEMAS = ("leeway", "clinic", "expenses")
 WITHOUT_BUSINESS = {"leeway.worker", "leeway.schema_migration"}
 OF_ITSELF = "leeway.business"  # its id is the business
 
@@ -81,6 +81,10 @@ insert into clinic.opening (business, weekday, opens, closes) select business, 1
 insert into clinic.appointment (id, business, customer, dentist_no, service, starts_at, ends_at, idempotency_key)
   select gen_random_uuid(), business, customer, no, 'c', now(), now() + interval '30 min', 'k'
   from clinic.dentist join it using (business);
+insert into expenses.ledger (business, currency) select business, 'RON' from it;
+insert into expenses.numbering (business, customer, last_no) select business, customer, 1 from it;
+insert into expenses.expense (business, customer, no, item, amount, currency, added_at, added_key, state, deleted_at, deleted_key)
+  select business, customer, 1, 'x', 1, 'RON', now(), 'k', 'deleted', now(), 'k' from it;
 drop table it;
 """
 
@@ -98,7 +102,7 @@ class Town:
 @pytest.fixture(scope="module")
 async def town(postgres: Postgres) -> AsyncIterator[Town]:
     url = await postgres.create_database()
-    await migrate(url, packs={PACK.name: PACK.migrations})
+    await migrate(url, packs=migrations_of(load_packs()))
     owner = await asyncpg.connect(url, server_settings={"search_path": "leeway, pg_temp"})
     for slug in ("ours", "theirs"):
         await owner.execute(ONE_OF_EVERYTHING.format(slug=slug))
