@@ -1,5 +1,7 @@
 """Which expense can be added. Pure: the call, the customer's words and the ledger go in, a decision comes out."""
 
+from decimal import Decimal
+
 from packs.expenses.amounts import (
     CURRENCIES,
     Mention,
@@ -9,8 +11,10 @@ from packs.expenses.amounts import (
     read_amount,
     same_digits,
 )
-from packs.expenses.facts import AMOUNT_MAX, Addition, Ambiguous, Clear, Reading, Why
+from packs.expenses.facts import AMOUNT_MAX, Addition, Ambiguous, Clear, Reading, Unreadable, Why
 from shared.packs import Refusal
+
+Heard = tuple[Mention, Reading]  # an amount in the customer's message
 
 
 def judge_addition(
@@ -24,12 +28,11 @@ def judge_addition(
     if not thing:
         return Refusal(code=Why.NO_ITEM)
     asked = read_amount(amount)
-    if not isinstance(asked, Clear):
-        return _refused(asked, amount)
     heard = [(one, read_amount(one.text)) for one in mentions(said)]
-    doubt = _doubt(asked, heard)
+    doubt = _doubt(asked, amount, heard)
     if doubt:
-        return doubt
+        return _refused(*doubt, usual=currency_of(currency or "") or ledger)
+    assert isinstance(asked, Clear), "what can't be read in one way is in doubt"
     chosen = _currency(asked, currency, heard, ledger)
     if isinstance(chosen, Refusal):
         return chosen
@@ -41,39 +44,48 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def _doubt(asked: Clear, heard: list[tuple[Mention, Reading]]) -> Refusal | None:
-    """What speaks against an amount in the customer's own words, when a model made 1234 of their "1.234".
+def _doubt(asked: Reading, amount: str, heard: list[Heard]) -> tuple[Reading, str] | None:
+    """What speaks against the amount: that it can't be read, or that the customer wrote these digits as another.
 
     Words that name no such number say nothing: it may come from an earlier message, or be spelled out.
     """
-    if any(isinstance(reading, Clear) and reading.value == asked.value for _, reading in heard):
+    value = asked.value if isinstance(asked, Clear) else None
+    written = amount if value is None else canonical(value)
+    if value is not None and any(_is(reading, value) for _, reading in heard):
         return None
     for mention, reading in heard:
-        two = isinstance(reading, Ambiguous) and asked.value in reading.readings
-        if two or same_digits(mention.number, canonical(asked.value)):
-            return _refused(reading, mention.text)
-    return None
+        is_one_of_two = isinstance(reading, Ambiguous) and value in reading.readings
+        if is_one_of_two or same_digits(mention.number, written):
+            return reading, mention.text
+    return None if value is not None else (asked, amount)
 
 
-def _refused(reading: Reading, text: str) -> Refusal:
+def _is(reading: Reading, value: Decimal) -> bool:
+    return isinstance(reading, Clear) and reading.value == value
+
+
+def _refused(reading: Reading, text: str, *, usual: str | None) -> Refusal:
+    """`usual` is the currency that both readings are shown in when the customer named none."""
     match reading:
         case Clear(value=value, currency=currency):
-            detail = {"amount": canonical(value)} | ({"currency": currency} if currency else {})
-            return Refusal(code=Why.AMOUNT_MISMATCH, detail=detail)
+            named = _named(currency or usual)
+            return Refusal(code=Why.AMOUNT_MISMATCH, detail={"amount": canonical(value), **named})
         case Ambiguous(readings=readings, currency=currency):
-            both = [canonical(one) for one in readings]
-            named = {"currency": currency} if currency else {}
-            return Refusal(code=Why.AMBIGUOUS_AMOUNT, detail={"amount": text, "readings": both} | named)
-        case _ if reading.why is Why.TOO_LARGE:
-            return Refusal(code=reading.why, detail={"most": canonical(AMOUNT_MAX)})
-        case _ if reading.why is Why.WHICH_CURRENCY:
-            return Refusal(code=reading.why, detail={"currencies": list(CURRENCIES)})
-    return Refusal(code=reading.why, detail={"amount": text})
+            both, named = [canonical(one) for one in readings], _named(currency or usual)
+            return Refusal(code=Why.AMBIGUOUS_AMOUNT, detail={"amount": text, "readings": both, **named})
+        case Unreadable(why=Why.TOO_LARGE):
+            return Refusal(code=Why.TOO_LARGE, detail={"most": canonical(AMOUNT_MAX)})
+        case Unreadable(why=Why.WHICH_CURRENCY):
+            return Refusal(code=Why.WHICH_CURRENCY, detail={"currencies": list(CURRENCIES)})
+        case Unreadable(why=why):
+            return Refusal(code=why, detail={"amount": text})
 
 
-def _currency(
-    asked: Clear, named: str | None, heard: list[tuple[Mention, Reading]], ledger: str | None
-) -> str | Refusal:
+def _named(currency: str | None) -> dict[str, str]:
+    return {"currency": currency} if currency else {}
+
+
+def _currency(asked: Clear, named: str | None, heard: list[Heard], ledger: str | None) -> str | Refusal:
     """The one currency that call, amount and words agree on; the ledger's where none of them names one."""
     known = list(dict.fromkeys([*([ledger] if ledger else []), *CURRENCIES]))
     called = None
@@ -85,9 +97,8 @@ def _currency(
     if chosen is None:
         return Refusal(code=Why.WHICH_CURRENCY, detail={"currencies": known})
     beside = {one.currency for _, one in heard if isinstance(one, Clear) and one.value == asked.value}
-    others = {asked.currency} if asked.currency else set() if None in beside else beside
-    if others and chosen not in others:
-        return Refusal(
-            code=Why.WHICH_CURRENCY, detail={"currencies": sorted({chosen, *filter(None, others)})}
-        )
+    said = {asked.currency} if asked.currency else set() if None in beside else beside
+    if said and chosen not in said:
+        either = sorted(one for one in {chosen, *said} if one)
+        return Refusal(code=Why.WHICH_CURRENCY, detail={"currencies": either})
     return chosen

@@ -176,6 +176,8 @@ async def test_the_sentence_at_each_level(level: int, answer: str) -> None:
     [
         ("add 12,50 lei for lunch", {"item": "lunch", "amount": "12,50", "currency": "RON"}),
         ("Add an expense of €3.40 for bread, please", {"item": "bread", "amount": "3.40", "currency": "EUR"}),
+        ("add two coffees for 12", {"item": "two coffees", "amount": "12"}),
+        ("pune 40 lei la taxi", {"item": "taxi", "amount": "40", "currency": "RON"}),
         ("I spent 40 on fuel", {"item": "fuel", "amount": "40"}),
         ("add groceries 300", {"item": "groceries", "amount": "300"}),
         ("add 1 250,00 for rent", {"item": "rent", "amount": "1 250,00"}),
@@ -210,6 +212,7 @@ async def test_several_amounts_are_several_expenses() -> None:
         ("can you remove #2?", [2]),
         ("delete expenses 1, 2 and 3", [1, 2, 3]),
         ("șterge cheltuiala 2", [2]),
+        ("vreau să șterg cheltuiala 2", [2]),
         ("stergeti 2 si 3 va rog", [2, 3]),
     ],
 )
@@ -333,7 +336,7 @@ async def test_an_ambiguous_amount_is_asked_about() -> None:
     talk = Talk(level=4)
 
     assert await talk.hear("add 1.234 for rent") == (
-        "“1.234” could mean two amounts. Which one: 1,234.00 or 1.23?"
+        "“1.234” could mean two amounts. Which one: 1,234.00 RON or 1.23 RON?"
     )
     assert talk.sql.rows == []
 

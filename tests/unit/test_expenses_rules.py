@@ -34,8 +34,15 @@ def test_a_currency_is_known_by_its_words(currency: str) -> None:
 
 def test_an_ambiguous_amount_is_refused_with_both_readings() -> None:
     assert judged("1.234", said="add 1.234 for rent") == Refusal(
-        code=Why.AMBIGUOUS_AMOUNT, detail={"amount": "1.234", "readings": ["1234.00", "1.23"]}
+        code=Why.AMBIGUOUS_AMOUNT,
+        detail={"amount": "1.234", "readings": ["1234.00", "1.23"], "currency": "RON"},
     )
+
+
+def test_both_readings_are_in_the_currency_that_the_customer_named() -> None:
+    for refused in (judged("1.234", said="1.234 € for rent"), judged("1234", said="1.234 € for rent")):
+        assert isinstance(refused, Refusal)
+        assert (refused.code, refused.detail["currency"]) == (Why.AMBIGUOUS_AMOUNT, "EUR")
 
 
 @pytest.mark.parametrize("made_of_it", ["1234", "1234.00", "1.23", "12.34", "123.4"])
@@ -43,7 +50,8 @@ def test_a_model_that_settles_what_is_ambiguous_is_not_believed(made_of_it: str)
     refused = judged(made_of_it, said="please add 1.234 for the rent")
 
     assert refused == Refusal(
-        code=Why.AMBIGUOUS_AMOUNT, detail={"amount": "1.234", "readings": ["1234.00", "1.23"]}
+        code=Why.AMBIGUOUS_AMOUNT,
+        detail={"amount": "1.234", "readings": ["1234.00", "1.23"], "currency": "RON"},
     )
 
 

@@ -109,7 +109,7 @@ async def test_an_ambiguous_amount_is_refused_in_words_that_ask() -> None:
     assert isinstance(refused, Refusal)
     assert word
     assert refused.code == "ambiguous_amount"
-    assert word(refused, "en").endswith("Which one: 1,234.00 or 1.23?")
+    assert word(refused, "en").endswith("Which one: 1,234.00 RON or 1.23 RON?")
 
 
 async def test_an_addition_from_check_to_the_list() -> None:
