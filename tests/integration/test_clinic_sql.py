@@ -2,11 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import asyncpg
 import pytest
@@ -16,119 +13,19 @@ from packs.clinic.arguments import BookAppointment, FindSlots, Nothing
 from packs.clinic.booking import check_booking, execute_booking
 from packs.clinic.operations import find_slots, get_clinic_info, list_my_appointments
 from packs.clinic.prompt import prompt_facts
-from shared.database import Database, load_queries, open_pool
-from shared.database.migrate import migrate
 from shared.errors import ConstraintRefused
-from shared.ids import BusinessId, CustomerId, new_id
-from shared.packs import Done, Established, Proposal, Refusal, Row, Sql, ToolContext
-from shared.settings import Timeouts
+from shared.ids import CustomerId, new_id
+from shared.packs import Done, Established, Proposal, Refusal, Row, Sql
 from shared.work.retry import retried
+from tests.integration.clinic_world import NOW, QUERIES, World, open_world
 
 pytestmark = pytest.mark.postgres
-
-NOW = datetime(2026, 12, 3, 8, 0, tzinfo=UTC)  # Thursday, 10:00 in Bucharest
-ZONE = ZoneInfo("Europe/Bucharest")
-QUERIES = load_queries(*PACK.queries, prefix="clinic.")
-
-
-@dataclass(frozen=True)
-class World:
-    """Two clinics with the demo data, two customers in the first, one in the second."""
-
-    database: Database
-    owner: "asyncpg.Connection[asyncpg.Record]"
-    ours: BusinessId
-    theirs: BusinessId
-    ana: CustomerId
-    bogdan: CustomerId
-    stranger: CustomerId
-
-    @asynccontextmanager
-    async def sql(self, business: BusinessId | None = None) -> AsyncIterator[Sql]:
-        async with self.database.tenant(business or self.ours, QUERIES) as sql:
-            yield sql
-
-    def context(
-        self, sql: Sql, customer: CustomerId, *, business: BusinessId | None = None, said: str = ""
-    ) -> ToolContext:
-        return ToolContext(
-            sql=sql,
-            business=business or self.ours,
-            customer=customer,
-            now=NOW,
-            zone=ZONE,
-            locale="en",
-            said=said,
-        )
-
-    async def proposal(self, customer: CustomerId, start: str, **more: str) -> Proposal | Refusal:
-        async with self.sql() as sql:
-            asked = BookAppointment(**{"service": "cleaning", "start": start, **more})
-            return await check_booking(self.context(sql, customer), asked)
-
-    async def book(self, customer: CustomerId, start: str, *, key: str, **more: str) -> Done | Refusal:
-        """Check and execution in one transaction, as the pipeline does it."""
-        async with self.sql() as sql:
-            context = self.context(sql, customer)
-            asked = BookAppointment(**{"service": "cleaning", "start": start, **more})
-            checked = await check_booking(context, asked)
-            if isinstance(checked, Refusal):
-                return checked
-            return await execute_booking(context, checked, key)
-
-    async def insert(
-        self, customer: UUID, dentist: int, start: datetime, minutes: int, state: str = "booked"
-    ) -> None:
-        """A row as anybody could write it who passes by the checks."""
-        await self.owner.execute(
-            "insert into clinic.appointment"
-            " (id, business, customer, dentist_no, service, starts_at, ends_at, state, idempotency_key)"
-            " values ($1, $2, $3, $4, 'cleaning', $5, $6, $7, $1::uuid::text)",
-            new_id(), self.ours, customer, dentist, start, start + timedelta(minutes=minutes), state,
-        )  # fmt: skip
-
-    async def dentists(self) -> list[int]:
-        rows = await self.owner.fetch(
-            "select no from clinic.dentist where business = $1 order by no", self.ours
-        )
-        return [row["no"] for row in rows]
-
-    async def booked(self) -> int:
-        count: int = await self.owner.fetchval(
-            "select count(*) from clinic.appointment where state = 'booked'"
-        )
-        return count
 
 
 @pytest.fixture
 async def world(database_url: str) -> AsyncIterator[World]:
-    await migrate(database_url, packs={PACK.name: PACK.migrations})
-    owner = await asyncpg.connect(database_url)
-    database = await open_pool(database_url, size=4, timeouts=Timeouts())
-    businesses = [
-        BusinessId(
-            await owner.fetchval(
-                "insert into leeway.business (slug, name, pack, locales, time_zone)"
-                " values ($1, 'Demo Dental Clinic', 'clinic', '{en,ro}', 'Europe/Bucharest') returning id",
-                slug,
-            )
-        )
-        for slug in ("ours", "theirs")
-    ]
-    customers = []
-    for business in (businesses[0], businesses[0], businesses[1]):
-        customers.append(CustomerId(new_id()))
-        await owner.execute(
-            "insert into leeway.customer (id, business) values ($1, $2)", customers[-1], business
-        )
-    for business in businesses:
-        async with database.tenant(business, QUERIES) as sql:
-            await PACK.seed(sql, business, now=NOW)
-    ours, theirs = businesses
-    ana, bogdan, stranger = customers
-    yield World(database, owner, ours, theirs, ana, bogdan, stranger)
-    await database.close()
-    await owner.close()
+    async with open_world(database_url) as made:
+        yield made
 
 
 async def test_every_query_can_be_prepared(world: World) -> None:
@@ -138,14 +35,14 @@ async def test_every_query_can_be_prepared(world: World) -> None:
 
 async def test_seeding_again_changes_nothing(world: World) -> None:
     async def counts() -> list[int]:
-        tables = ("practice", "service", "dentist", "offer", "opening")
+        tables = ("practice", "service", "dentist", "offer", "opening", "holiday", "time_off")
         return [await world.owner.fetchval(f"select count(*) from clinic.{table}") for table in tables]
 
     before = await counts()
     async with world.sql() as sql:
         await PACK.seed(sql, world.ours, now=NOW)
 
-    assert await counts() == before == [2, 8, 6, 16, 20]
+    assert await counts() == before == [2, 8, 6, 16, 20, 66, 2]
 
 
 async def test_a_booking_from_check_to_the_customers_list(world: World) -> None:
@@ -315,7 +212,10 @@ async def test_another_business_sees_and_reaches_nothing(world: World) -> None:
         assert (await get_clinic_info(as_ours, Nothing())).data["services"] == []
         assert await sql.fetch("clinic.booked", world.ours, world.ana, "k1") == []
     async with world.database.transaction() as transaction, transaction.tenant(world.theirs, QUERIES):
-        for table in ("practice", "service", "dentist", "offer", "opening", "appointment"):
+        for table in (
+            "practice", "service", "dentist", "offer", "opening", "appointment",
+            "holiday", "time_off", "hold", "patient", "change",
+        ):  # fmt: skip
             rows = await transaction.fetch(f"select distinct business from clinic.{table}")
             assert {row["business"] for row in rows} <= {world.theirs}
 
