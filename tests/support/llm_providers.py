@@ -57,9 +57,13 @@ class Provider:
         try:
             self._refuse(request, body)
             response = self.answers.pop(0)
+            self.gave(response)
         except Broken as broken:
             response = self.error(400, str(broken), param=broken.param)
         await response(scope, receive, send)
+
+    def gave(self, response: Response) -> None:
+        """An answer goes out; a provider may want it back."""
 
     def _refuse(self, request: Request, body: Body) -> None:
         if request.headers["authorization"] != f"Bearer {KEY}":
@@ -132,10 +136,17 @@ class Provider:
 class ResponsesProvider(Provider):
     """OpenAI's Responses: other names for everything, and items instead of messages."""
 
-    given: list[Body] = field(default_factory=list)  # every item of every answer: all have to come back
+    given: list[Body] = field(default_factory=list)  # the items of answers with calls: all have to come back
+
+    def gave(self, response: Response) -> None:
+        body = getattr(response, "body", b"")
+        output = json.loads(body).get("output") if body[:1] == b"{" else None
+        items = [item for item in output or () if isinstance(item, dict)]
+        if any(item.get("type") == "function_call" for item in items):
+            whole = [{name: value for name, value in item.items() if value is not None} for item in items]
+            self.given += [one for one in whole if one["type"] != "reasoning" or "encrypted_content" in one]
 
     def _answer(self, output: list[Body], **more: Any) -> Response:
-        self.given += [{name: value for name, value in item.items() if value is not None} for item in output]
         body = {
             "id": "r",
             "object": "response",
