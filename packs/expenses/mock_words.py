@@ -22,7 +22,7 @@ _BY_TOOL: Final = {"not_permitted_at_level": "not_permitted", "one_action_at_a_t
 _PHRASES: Final = {  # what else the gate may have said
     "waiting_for_the_customer": "waiting",
     "waiting_for_operator": "waiting_for_operator",
-    "waiting_for_an_operator": "waiting_for_operator",
+    "waiting_for_the_operator": "waiting_for_operator",
     "declined_by_customer": "declined",
     "declined_by_operator": "declined",
 }

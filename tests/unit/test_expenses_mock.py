@@ -1,7 +1,7 @@
 """The expenses pack's mock model in conversation, EN and RO, with the real tools and the gate's answers at each level."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packs.expenses import PACK
+from packs.expenses.locales import languages, words
 from packs.expenses.prompt import prompt_facts
+from services.agent.core.claims import asks_to_confirm, claims_done
 from shared.autonomy import Ruling, decide
 from shared.llm.port import (
     Answer,
@@ -23,6 +25,7 @@ from shared.llm.port import (
     ToolSpec,
     UserText,
 )
+from shared.locales import available, load
 from shared.packs import Done, Established, Proposal, Refusal
 from tests.unit.expenses_demo import FakeSql, context
 
@@ -377,6 +380,7 @@ async def test_reads_are_told_in_the_customer_s_language() -> None:
             {"status": "waiting_for_the_customer"},
             "Nothing has changed yet: that waits for your confirmation.",
         ),
+        ({"status": "waiting_for_the_operator"}, "Nothing has changed yet: a colleague has to approve that first."),
         ({"error": "waiting_for_operator"}, "Nothing has changed yet: a colleague has to approve that first."),
         ({"error": "declined_by_operator", "reason": "no"}, "That was declined, so nothing has changed."),
         ({"error": "no_such_expense", "id": 7}, "You have no expense 7."),
@@ -392,6 +396,27 @@ async def test_reads_are_told_in_the_customer_s_language() -> None:
 )  # fmt: skip
 def test_a_result_is_told_for_what_it_is(content: Mapping[str, Any], answer: str) -> None:
     assert told("delete expense 1", [("delete_expense", content)]) == answer
+
+
+@pytest.mark.parametrize("known", languages())
+def test_only_what_was_done_reads_as_a_claim_and_nothing_asks_for_a_yes(known: str) -> None:
+    """A claim without a receipt would be held back, and a question for a yes is the system's."""
+    locales = [load(name) for name in available()]
+    phrases = dict(said_by_itself(words(known)))
+
+    assert {key for key, text in phrases.items() if claims_done(text, locales)} == {
+        "add_expense.done",
+        "delete_expense.done",
+    }
+    assert not [key for key, text in phrases.items() if asks_to_confirm(text, locales)]
+
+
+def said_by_itself(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, str):
+            yield f"{path}{key}", value
+        elif isinstance(value, dict):
+            yield from said_by_itself(value, f"{path}{key}.")
 
 
 DONE_WORDS = ("Added:", "Deleted:", "Adăugat:", "Șters:")
