@@ -102,8 +102,10 @@ async def asked(provider: Provider, *, model: str | None = None) -> AsyncIterato
         slots=4,
         base_url=f"{HOUSE.address}/v1",
     )
-    yield endpoint
-    await endpoint.close()
+    try:
+        yield endpoint
+    finally:
+        await endpoint.close()
 
 
 async def answer_of(provider: Provider, response: Response, request: Request = QUESTION) -> Answer:

@@ -30,7 +30,7 @@ from shared.llm.port import (
     Usage,
     UserText,
 )
-from shared.llm.profiles import COMPATIBLE, OPENAI_CHAT
+from shared.llm.profiles import COMPATIBLE, OPENAI, OPENAI_CHAT, Profile
 from shared.llm.transport import ANSWER_BYTES_MAX, read_retry_after
 
 KEY = "sk-test-0123456789abcdef"
@@ -58,12 +58,16 @@ class Provider:
 
 
 @contextlib.asynccontextmanager
-async def openai_at(handler: Handler, name: str = "gpt-4.1-mini") -> AsyncIterator[EndpointModel]:
+async def openai_at(
+    handler: Handler, name: str = "gpt-4.1-mini", *, profile: Profile = OPENAI_CHAT
+) -> AsyncIterator[EndpointModel]:
     model = EndpointModel(
-        OPENAI_CHAT, name, api_key=SecretStr(KEY), slots=4, transport=httpx2.MockTransport(handler)
+        profile, name, api_key=SecretStr(KEY), slots=4, transport=httpx2.MockTransport(handler)
     )
-    yield model
-    await model.close()
+    try:
+        yield model
+    finally:
+        await model.close()
 
 
 @contextlib.asynccontextmanager
@@ -598,9 +602,31 @@ def near_answers(draw: st.DrawFn) -> dict:
     return {"choices": [draw(choice)], "usage": draw(NEAR_JSON), "model": draw(NEAR_JSON)}
 
 
-def run(body: bytes, status: int) -> Answer | ModelFailure:
+@st.composite
+def near_responses(draw: st.DrawFn) -> dict:
+    """The same of a Responses answer."""
+    part = st.fixed_dictionaries(
+        {"type": st.sampled_from(["output_text", "refusal", "thinking"])}, optional={"text": NEAR_JSON}
+    )
+    item = st.fixed_dictionaries(
+        {"type": st.sampled_from(["message", "function_call", "reasoning"]) | NEAR_JSON},
+        optional={
+            "content": st.lists(part | NEAR_JSON, max_size=3) | NEAR_JSON,
+            "call_id": NEAR_JSON,
+            "name": NEAR_JSON,
+            "arguments": NEAR_JSON,
+            "phase": st.sampled_from(["commentary", "final_answer"]) | NEAR_JSON,
+        },
+    )
+    status = st.sampled_from(["completed", "completed", "incomplete", "failed"]) | NEAR_JSON
+    output = st.lists(item | NEAR_JSON, max_size=3) | NEAR_JSON
+    return {"output": draw(output), "status": draw(status), "usage": draw(NEAR_JSON)}
+
+
+def run(body: bytes, status: int, profile: Profile = OPENAI_CHAT) -> Answer | ModelFailure:
     async def attempt() -> Answer | ModelFailure:
-        async with openai_at(Provider(httpx2.Response(status, content=body))) as model:
+        provider = Provider(httpx2.Response(status, content=body))
+        async with openai_at(provider, profile=profile) as model:
             try:
                 return await model.complete(HELLO, timeout_s=30)
             except ModelFailure as failed:
@@ -611,9 +637,15 @@ def run(body: bytes, status: int) -> Answer | ModelFailure:
 
 
 @settings(deadline=None, max_examples=300)
-@given(payload=JSON | NEAR_JSON | near_answers(), status=st.sampled_from([200, 200, 200, 400, 429, 500]))
-def test_any_json_at_all_is_an_answer_or_a_model_failure(payload: object, status: int) -> None:
-    outcome = run(json.dumps(payload).encode(), status)
+@given(
+    payload=JSON | NEAR_JSON | near_answers() | near_responses(),
+    status=st.sampled_from([200, 200, 200, 400, 429, 500]),
+    profile=st.sampled_from([OPENAI, OPENAI_CHAT]),
+)
+def test_any_json_at_all_is_an_answer_or_a_model_failure(
+    payload: object, status: int, profile: Profile
+) -> None:
+    outcome = run(json.dumps(payload).encode(), status, profile)
     if isinstance(outcome, Answer):
         ids = [each.id for each in outcome.calls]
         assert len(set(ids)) == len(ids)
