@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from shared.errors import Misconfigured
+from shared.locales.claim_words import asking_words, claim_words
 from shared.locales.entries import names, phrases, pieces, refuse_other_keys, template, text
 from shared.locales.locale import Locale
 from shared.locales.reactions import reaction_pattern
@@ -84,7 +85,11 @@ def load(name: str) -> Locale:
 def parse(name: str, data: Mapping[str, Any]) -> Locale:
     """A locale from its file's content; Misconfigured names the entry that is missing, unknown or at odds."""
     expect = partial(refuse_other_keys, name)
-    expect("the file", data, {"dropped_marks", "told_by_marks", "words", "reactions", "dates", "notices"})
+    expect(
+        "the file",
+        data,
+        {"dropped_marks", "told_by_marks", "words", "reactions", "claims", "asking", "dates", "notices"},
+    )
     expect("[words]", data["words"], set(_LISTS))
     expect("[reactions]", data["reactions"], {"to_words", "to_things"})
     expect("[dates]", data["dates"], {"weekdays", "months", "day", "moment"})
@@ -106,6 +111,8 @@ def parse(name: str, data: Mapping[str, Any]) -> Locale:
         reactions=reaction_pattern(
             **{key: pieces(name, key, data["reactions"][key], marks) for key in ("to_words", "to_things")}
         ),
+        claims=claim_words(name, data["claims"], marks),
+        asking=asking_words(name, data["asking"], marks),
         notices=MappingProxyType(
             {key: template(name, key, data["notices"][key], NOTICES[key]) for key in NOTICES}
         ),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from shared.locales.claim_words import AskingWords, ClaimWords
 from shared.words import fold, is_blank, normalise, spaced
 
 READ_CHARS_MAX: Final = 4_096  # of a text when phrases are looked for; a longer one is no word of a list
@@ -33,6 +34,8 @@ class Locale:
     auto_responder_phrases: re.Pattern[str]  # anywhere
     auto_responder_titles: re.Pattern[str]  # at the beginning, as a title
     reactions: re.Pattern[str]  # the whole of a text that a phone sends in place of a reaction
+    claims: ClaimWords  # of a reply that pretends that something is done
+    asking: AskingWords  # of one that asks for a yes
     common_words: frozenset[str]  # tell the language; none of another locale's
     notices: Mapping[str, str]
     weekdays: tuple[str, ...]  # Monday first

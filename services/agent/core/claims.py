@@ -82,10 +82,9 @@ def _is_finished(place: _Place, locale: Locale) -> bool:
 def _was_done(place: _Place, locale: Locale) -> bool:
     """Something "has been booked", unless it is a thing of others or the doing of others."""
     words = locale.claims
-    return (
-        _happened(place, locale)
-        and (bool(words.named.search(_subject(place))) or not _is_of_others(place, locale))
-    )  # fmt: skip
+    return _happened(place, locale) and (
+        bool(words.named.search(_subject(place))) or not _is_of_others(place, locale)
+    )
 
 
 def _is_done(place: _Place, locale: Locale) -> bool:
@@ -141,12 +140,27 @@ def _asks(sentence: _Sentence, locale: Locale) -> bool:
     words = locale.asking
     if words.later.search(sentence.text):
         return False
-    patterns = (words.phrases, words.asked, words.offers) if sentence.is_question else (words.phrases,)
+    demands = (words.phrases, words.confirms) if sentence.is_question else (words.phrases,)
+    questions = (words.asked, words.offers) if sentence.is_question else ()
     return any(
-        not (locale.claims.negations.search(place.clause) or words.details.match(place.after.lstrip()))
-        for pattern in patterns
+        _is_demand(place, locale) for pattern in demands for place in _places(pattern, sentence, locale)
+    ) or any(
+        _asks_for_nothing_else(place, locale)
+        for pattern in questions
         for place in _places(pattern, sentence, locale)
     )
+
+
+def _is_demand(place: _Place, locale: Locale) -> bool:
+    """Not "you need not confirm", nor "please confirm your name"."""
+    return not (
+        locale.claims.negations.search(place.clause) or locale.asking.details.match(place.after.lstrip())
+    )
+
+
+def _asks_for_nothing_else(place: _Place, locale: Locale) -> bool:
+    """Not "which day shall I book?"."""
+    return not locale.asking.choices.search(place.clause)
 
 
 def _places(pattern: re.Pattern[str], sentence: _Sentence, locale: Locale) -> Iterator[_Place]:
@@ -180,4 +194,4 @@ def _unquoted(text: str) -> str:
 
 def _pointed_out(quote: re.Match[str]) -> str:
     inside = next(part for part in quote.groups() if part is not None)
-    return f" {inside} " if len(inside.split()) == 1 else " … "
+    return f" {inside} " if inside.strip(" .,!").replace("-", "").isalpha() else " … "
