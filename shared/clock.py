@@ -24,8 +24,23 @@ class Shift:
 
 
 class SystemClock:
+    """The system's clock; with a shift, business time as the simulation has it."""
+
+    def __init__(self, shift: Shift | None = None) -> None:
+        self._shift = shift or Shift()
+
     def now(self) -> datetime:
-        return datetime.now(UTC)  # noqa: TID251  this module is the one place that may
+        return datetime.now(UTC) + self._shift.by  # noqa: TID251  this module is the one place that may
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+class ShiftedClock(SystemClock):
+    """The system clock moved by a shift, as business time in Postgres is: for what compares the two. Never in earnest."""
+
+    def __init__(self, shift: Shift) -> None:
+        self._shift = shift
+
+    def now(self) -> datetime:
+        return super().now() + self._shift.by
