@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from datetime import date
 from uuid import UUID
 
 from services.agent.core.prompt import VERSION, system_prompt, tool_specs
@@ -23,7 +24,7 @@ class Questions:
     def __init__(self, *, turns: Turns, clock: Clock) -> None:
         self._turns = turns
         self._clock = clock
-        self._pages: dict[tuple[BusinessId, str], tuple[float, str]] = {}
+        self._pages: dict[tuple[BusinessId, str], tuple[float, date, str]] = {}
         self._specs: dict[str, list[ToolSpec]] = {}
         self._stored: set[tuple[BusinessId, bytes]] = set()
 
@@ -68,14 +69,17 @@ class Questions:
 
     async def _page(self, turn: Turn, pack: Pack, context: ToolContext) -> str:
         key = (turn.business.id, turn.locale)
+        today = turn.now.astimezone(turn.business.zone).date()  # a page says which day it is
         known = self._pages.get(key)
+        if known and known[1] != today:
+            known = None
         if known and known[0] > self._clock.monotonic():
-            return known[1]
+            return known[2]
         if known:  # whoever comes meanwhile takes the page known: else all turns under way look it up at once
-            self._pages[key] = (self._clock.monotonic() + PAGE_CACHED_S, known[1])
+            self._pages[key] = (self._clock.monotonic() + PAGE_CACHED_S, today, known[2])
         async with self._turns.tenant(turn.business.id, pack.name) as sql:
             page = await pack.prompt_facts(replace(context, sql=sql))
-        self._pages[key] = (self._clock.monotonic() + PAGE_CACHED_S, page)
+        self._pages[key] = (self._clock.monotonic() + PAGE_CACHED_S, today, page)
         return page
 
 
