@@ -18,7 +18,7 @@ from services.guard import wiring as guard
 from services.ingest import wiring as ingest
 from shared.autonomy import Mode
 from shared.broker.memory import MemoryBroker
-from shared.clock import Shift, ShiftedClock, SystemClock
+from shared.clock import Shift, SystemClock
 from shared.database import open_pool
 from shared.database.migrate import migrate
 from shared.ids import BusinessId
@@ -96,8 +96,9 @@ async def _wired(
     url = settings.database_url.get_secret_value()
     database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts, shift=shift)
     broker = MemoryBroker()
-    clock = SystemClock() if shift is None else ShiftedClock(shift)
-    parts = Parts(settings=settings, clock=clock, broker=broker, database=database, metrics=Metrics())
+    parts = Parts(
+        settings=settings, clock=SystemClock(shift), broker=broker, database=database, metrics=Metrics()
+    )
     services: list[Service] = []
     try:
         async with as_owner(settings, vault_of(settings)) as businesses:

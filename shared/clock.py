@@ -34,13 +34,3 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-
-class ShiftedClock(SystemClock):
-    """The system clock moved by a shift, as business time in Postgres is: for what compares the two. Never in earnest."""
-
-    def __init__(self, shift: Shift) -> None:
-        self._shift = shift
-
-    def now(self) -> datetime:
-        return super().now() + self._shift.by
