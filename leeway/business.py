@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
+from leeway.business_settings import Change, business_settings
 from leeway.businesses import NewBusiness, as_owner, seed_pack
 from leeway.installation import DIRECTORY, Data, the_one_meant
+from leeway.operators import By, actor
+from leeway.setting_values import dollars, quiet_hours, seconds, tell_changes
 from leeway.terminal import console, shown
 from shared.autonomy import Mode
 from shared.clock import SystemClock
@@ -26,7 +30,7 @@ app = typer.Typer(
     help="Make a business, look at it, change its dials.",
     epilog="[bold]Examples[/]\n\n"
     "leeway business create corner-clinic --name 'Corner Clinic' --pack clinic --demo-data\n\n"
-    "leeway business set corner-clinic --mode auto\n\nleeway business show corner-clinic --json",
+    "leeway business set corner-clinic --mode auto --day-cap 2.50\n\nleeway business show corner-clinic --json",
 )
 
 
@@ -78,16 +82,17 @@ def show(
         return
     accounts = found.pop("accounts")
     for key, value in found.items():
-        text = ", ".join(value) if isinstance(value, list) else str(value)
-        console.print(f"{key:<18} {shown(text)}", markup=False, soft_wrap=True)
+        text = ", ".join(value) if isinstance(value, list) else "not set" if value is None else str(value)
+        console.print(f"{key:<20} {shown(text)}", markup=False, soft_wrap=True)
     for one in accounts:
-        told = f"{one['channel']} {one['address']} ({one['state']})"
+        mode = f", {one['mode']}" if one["mode"] else ""
+        told = f"{one['channel']} {one['address']} ({one['state']}{mode})"
         callback = f" → {one['callback_url']}" if one["callback_url"] else ""
-        console.print(f"{'channel account':<18} {shown(told + callback)}", markup=False, soft_wrap=True)
+        console.print(f"{'channel account':<20} {shown(told + callback)}", markup=False, soft_wrap=True)
 
 
 @app.command("set")
-def set_(
+def set_(  # noqa: PLR0913  one option a setting
     slug: Slug,
     *,
     mode: Annotated[Mode | None, typer.Option(help="off, suggest or auto; holds at once.")] = None,
@@ -95,13 +100,62 @@ def set_(
     window_ms: Annotated[
         int | None, typer.Option(min=0, max=10_000, help="How long fragments are gathered into one turn.")
     ] = None,
+    stale_after: Annotated[
+        str | None, typer.Option(help="Older messages are not answered: 90s, 30m, 1h.")
+    ] = None,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Most messages of one customer in 10 minutes.")
+    ] = None,
+    takeover_quiet: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=100_000, help="Minutes after the owner's last own message until the bot answers."
+        ),
+    ] = None,
+    day_cap: Annotated[str | None, typer.Option(help="US dollars a local day, or none.")] = None,
+    turn_cap: Annotated[str | None, typer.Option(help="US dollars an answer, or none.")] = None,
+    conversation_cap: Annotated[
+        str | None, typer.Option(help="US dollars a conversation in 24 hours, or none.")
+    ] = None,
+    approval_hours: Annotated[
+        int | None, typer.Option(min=1, max=168, help="What nobody approves in so many is declined.")
+    ] = None,
+    handoff_remind: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Opening minutes until operators are reminded.")
+    ] = None,
+    handoff_tell: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Opening minutes until the customer is told.")
+    ] = None,
+    quiet: Annotated[
+        str | None, typer.Option(help="When reminders wait, local time: 21:00-08:00, or none.")
+    ] = None,
+    reminder_hours: Annotated[
+        int | None, typer.Option(min=0, max=168, help="How long before; 0: no reminders.")
+    ] = None,
+    by: By = None,
     data: Data = DIRECTORY,
 ) -> None:
-    """Change what is named; the rest stays."""
-    if mode is None and name is None and window_ms is None:
-        raise typer.BadParameter("name something to change: --mode, --name or --window-ms")
-    asyncio.run(_set(the_one_meant(data).settings, slug, mode=mode, name=name, window_ms=window_ms))
-    console.print(f"{slug} is changed.", markup=False)
+    """Change what is named; the rest stays. Each change is in the audit log."""
+    plain = {
+        "mode": mode.value if mode else None,
+        "name": name,
+        "window_ms": window_ms,
+        "stale_after_s": seconds(stale_after),
+        "rate_per_10_min": rate,
+        "takeover_quiet_min": takeover_quiet,
+        "approval_hours": approval_hours,
+        "handoff_remind_min": handoff_remind,
+        "handoff_tell_min": handoff_tell,
+        "reminder_hours": reminder_hours,
+    }
+    wanted: dict[str, Any] = {key: value for key, value in plain.items() if value is not None}
+    caps = {"day_cap_usd": day_cap, "turn_cap_usd": turn_cap, "conversation_cap_usd": conversation_cap}
+    wanted |= {key: dollars(text) for key, text in caps.items() if text is not None}
+    wanted |= quiet_hours(quiet)
+    if not wanted:
+        raise typer.BadParameter("name something to change, for example --mode; see --help")
+    changes = asyncio.run(_set(the_one_meant(data).settings, slug, wanted, by=actor(by)))
+    tell_changes(slug, changes)
 
 
 def _check(business: NewBusiness) -> None:
@@ -134,8 +188,6 @@ async def _show(settings: Settings, slug: str) -> dict[str, Any]:
         return await businesses.show(slug)
 
 
-async def _set(
-    settings: Settings, slug: str, *, mode: Mode | None, name: str | None, window_ms: int | None
-) -> None:
-    async with as_owner(settings, vault_of(settings)) as businesses:
-        await businesses.change(slug, mode=mode, name=name, window_ms=window_ms)
+async def _set(settings: Settings, slug: str, wanted: Mapping[str, Any], *, by: str) -> Sequence[Change]:
+    async with business_settings(settings) as dials:
+        return await dials.change(slug, wanted, by=by)

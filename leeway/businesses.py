@@ -83,12 +83,6 @@ class Businesses:
         accounts = await self._owner.fetch(QUERIES["accounts_of"], rows[0]["id"])
         return dict(rows[0]) | {"accounts": [dict(one) for one in accounts]}
 
-    async def change(self, slug: str, *, mode: Mode | None, name: str | None, window_ms: int | None) -> None:
-        """Change what is not None. Raises Misconfigured for an unknown slug."""
-        rows = await self._owner.fetch(QUERIES["change"], slug, mode.value if mode else None, name, window_ms)
-        if not rows:
-            raise Misconfigured(f"There is no business {slug}.")
-
     async def add_new_account(
         self,
         slug: str,

@@ -1,15 +1,20 @@
 """`leeway channel`: connect a business to a channel."""
 
 import asyncio
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
+from leeway.business_settings import Change, business_settings
 from leeway.businesses import as_owner, new_secret
 from leeway.installation import DIRECTORY, Data, running_in, the_one_meant
+from leeway.operators import By, OwnMode, actor
+from leeway.setting_values import tell_changes
 from leeway.terminal import console
+from shared.autonomy import Mode
 from shared.errors import Misconfigured
 from shared.secrets import vault_of
 from shared.settings import Settings
@@ -20,8 +25,9 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     help="Connect a business to a channel.",
-    epilog="[bold]Example[/]\n\n"
-    "leeway channel add corner-clinic --address corner-desk --callback-url https://example.com/leeway",
+    epilog="[bold]Examples[/]\n\n"
+    "leeway channel add corner-clinic --address corner-desk --callback-url https://example.com/leeway\n\n"
+    "leeway channel mode corner-desk suggest",
 )
 
 
@@ -91,6 +97,30 @@ def enable(
     console.print(f"{address} is on; {going} replies that waited go out now.", markup=False)
     if late:
         console.print(f"{late} were too old for that and became drafts.", markup=False)
+
+
+@app.command()
+def mode(
+    address: Annotated[str, typer.Argument(help="The account's name in URLs.", show_default=False)],
+    wanted: Annotated[
+        OwnMode,
+        typer.Argument(metavar="MODE", help="off, suggest, auto, or inherit.", show_default=False),
+    ],
+    *,
+    kind: Annotated[ChannelName, typer.Option("--channel", help="Of which channel.")] = ChannelName.GENERIC,
+    by: By = None,
+    data: Data = DIRECTORY,
+) -> None:
+    """Let the bot do less on this account than in its business: the strictest mode wins."""
+    changes = asyncio.run(_mode(the_one_meant(data).settings, kind, address, wanted.mode, by=actor(by)))
+    tell_changes(f"{kind} {address}", changes)
+
+
+async def _mode(
+    settings: Settings, kind: ChannelName, address: str, wanted: Mode | None, *, by: str
+) -> Sequence[Change]:
+    async with business_settings(settings) as dials:
+        return await dials.channel_mode(kind.value, address, wanted, by=by)
 
 
 async def _enable(settings: Settings, kind: ChannelName, address: str) -> tuple[int, int]:
