@@ -8,13 +8,18 @@ from typing import Any, Final
 from shared.locales.entries import pieces, refuse_other_keys
 from shared.words import any_of, one_of
 
-# What each list is for is said in the files, beside the words.
-_CLAIMS: Final = (
-    "actors", "passives", "states", "adverbs", "done", "finished", "alone", "leads", "things", "followers",
-    "named", "owned", "pronouns", "others", "others_did", "relatives", "nothing", "negations", "helpers",
-    "conditions", "breaks", "set_aside", "abbreviations",
+# What each list is for is said in the files, beside the words. Some are looked for as they are ...
+_SEARCHED: Final = (
+    "finished", "named", "owned", "others", "others_did", "for_customer", "own_affairs", "nothing", "negations",
+    "conditions", "set_aside",
 )  # fmt: skip
-_ASKING: Final = ("phrases", "confirms", "asked", "offers", "between", "verbs", "details", "choices", "later")
+_SINGLE_WORDS: Final = ("pronouns", "relatives", "helpers", "abbreviations")
+# ... and some are parts of longer patterns.
+_PARTS: Final = (
+    "actors", "passives", "states", "adverbs", "done", "alone", "leads", "things", "followers", "breaks",
+)  # fmt: skip
+_ASKED: Final = ("phrases", "confirms", "asked", "details", "choices", "later")
+_OFFERED: Final = ("offers", "between", "verbs")
 
 _SIGNS: Final = r"(?:[^\w\s(]|\s|\d+[.)]\s)*"  # emoji, bullets, numbers of a list
 _ENDS: Final = r"(?:\s*(?:$|[^\w\s'-])|\s-\s|\s\d)"
@@ -35,6 +40,8 @@ class ClaimWords:
     pronouns: frozenset[str]
     others: re.Pattern[str]  # what may be booked or moved without an action: a slot, a dentist
     others_did: re.Pattern[str]  # right after: "by another patient"
+    for_customer: re.Pattern[str]  # right after, and it is the customer's all the same
+    own_affairs: re.Pattern[str]  # right after: "we've updated our opening hours"
     relatives: frozenset[str]
     nothing: re.Pattern[str]  # right after: "booked nothing"
     negations: re.Pattern[str]
@@ -60,42 +67,27 @@ class AskingWords:
 
 def claim_words(name: str, table: Mapping[str, Any], marks: frozenset[str]) -> ClaimWords:
     """The [claims] of a file. Misconfigured names the entry that is missing or unknown."""
-    of = _lists(name, "claims", table, _CLAIMS, marks)
+    of = _lists(name, "claims", table, (*_SEARCHED, *_SINGLE_WORDS, *_PARTS), marks)
+    looked_for: dict[str, Any] = {key: any_of(of[key]) for key in _SEARCHED}
+    looked_for |= {key: of[key] for key in _SINGLE_WORDS}
     after = rf" (?:{one_of(of['adverbs'])} ){{0,3}}{one_of(of['done'])}(?!\w)"
     return ClaimWords(
         did=re.compile(rf"{_NO_WORD_BEFORE}{one_of(of['actors'])}{after}"),
         was_done=re.compile(_with_attached(of["passives"]) + after),
         is_done=re.compile(_with_attached(of["states"]) + after),
-        finished=any_of(of["finished"]),
         opening=re.compile(_opening(of)),
-        pronouns=of["pronouns"],
-        relatives=of["relatives"],
-        helpers=of["helpers"],
-        abbreviations=of["abbreviations"],
         breaks=re.compile(rf"[,;:–—(](?=\s|$)|\s-(?=\s)|(?<!\w){one_of(of['breaks'])}(?!\w)"),
-        **{
-            key: any_of(of[key])
-            for key in (
-                "named",
-                "owned",
-                "others",
-                "others_did",
-                "nothing",
-                "negations",
-                "conditions",
-                "set_aside",
-            )
-        },
+        **looked_for,
     )
 
 
 def asking_words(name: str, table: Mapping[str, Any], marks: frozenset[str]) -> AskingWords:
     """The [asking] of a file. Misconfigured names the entry that is missing or unknown."""
-    of = _lists(name, "asking", table, _ASKING, marks)
+    of = _lists(name, "asking", table, (*_ASKED, *_OFFERED), marks)
     offer = rf"{_NO_WORD_BEFORE}{one_of(of['offers'])} "
     return AskingWords(
         offers=re.compile(rf"{offer}(?:{one_of(of['between'])} ?){{0,2}}{one_of(of['verbs'])}(?!\w)"),
-        **{key: any_of(of[key]) for key in ("phrases", "confirms", "asked", "details", "choices", "later")},
+        **{key: any_of(of[key]) for key in _ASKED},
     )
 
 
@@ -116,7 +108,7 @@ def _opening(of: Mapping[str, frozenset[str]]) -> str:
     """A sentence without a subject: the participle alone, the thing and the participle, or one word for done."""
     lead = rf"{_SIGNS}(?:{one_of(of['leads'])}[,:]? {_SIGNS})*"
     done = rf"(?:{one_of(of['adverbs'])} )?{one_of(of['done'])}"
-    thing = rf"(?:(?:[\w'-]+ ){{0,2}}{one_of(of['things'])}:? )?"
+    thing = rf"(?:(?:(?:[\w'-]+ ){{0,2}}{one_of(of['things'])}:?|\d[\d.,]*(?: [\w'-]+){{1,5}}?) )?"
     goes_on = rf"(?:{_ENDS}| {one_of(of['followers'])}(?!\w))"
     return (
         rf"^{lead}(?:(?P<before>{thing}){done}{goes_on}|{one_of(of['alone'])}(?:(?<=,)|\s*(?:$|[^\w\s,'-])))"

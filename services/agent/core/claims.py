@@ -72,11 +72,15 @@ def _opens_as_done(sentence: _Sentence, locale: Locale) -> bool:
 def _did(place: _Place, locale: Locale) -> bool:
     """The bot says that it did it. Conditions count in the same clause: "if you like, …" binds nothing."""
     words = locale.claims
-    return _is_said(place, locale) and not words.conditions.search(place.clause)
+    return (
+        _is_said(place, locale)
+        and not words.conditions.search(place.clause)
+        and not words.own_affairs.match(place.after.lstrip())
+    )
 
 
 def _is_finished(place: _Place, locale: Locale) -> bool:
-    return _is_said(place, locale) and not locale.claims.conditions.search(place.before)
+    return _is_said(place, locale) and not _is_bound_or_of_others(place, locale)
 
 
 def _was_done(place: _Place, locale: Locale) -> bool:
@@ -92,7 +96,8 @@ def _is_done(place: _Place, locale: Locale) -> bool:
     words, subject = locale.claims, _subject(place)
     if not _happened(place, locale):
         return False
-    if words.named.search(subject) or not _WORD.search(subject):
+    is_theirs = words.named.search(subject) or words.for_customer.match(place.after.lstrip())
+    if is_theirs or not _WORD.search(subject):
         return True
     if _is_of_others(place, locale):
         return False
@@ -103,12 +108,13 @@ def _happened(place: _Place, locale: Locale) -> bool:
     """Said as a fact of the past, and not as what tells one thing from another ("the one that was moved")."""
     words, subject = locale.claims, _subject(place)
     told_apart = _last_word(subject) in words.relatives and len(_WORD.findall(subject)) > 1
-    return not (
-        told_apart
-        or not _is_said(place, locale)
-        or words.conditions.search(place.before)
-        or words.others_did.match(place.after.lstrip())
-    )
+    return not (told_apart or not _is_said(place, locale) or _is_bound_or_of_others(place, locale))
+
+
+def _is_bound_or_of_others(place: _Place, locale: Locale) -> bool:
+    """By a condition before it, or the doing of somebody else, who is named after it."""
+    words = locale.claims
+    return bool(words.conditions.search(place.before) or words.others_did.match(place.after.lstrip()))
 
 
 def _is_said(place: _Place, locale: Locale) -> bool:
