@@ -12,6 +12,7 @@ from shared.locales import load
 
 _SERVICE: Final = re.compile(r"^- ([a-z][a-z0-9_]*): (.+), \d+ min, [\d.]+ [A-Z]{3}; (.+)$", re.MULTILINE)
 _TODAY: Final = re.compile(r"^Today: (\d{4}-\d\d-\d\d), (.+)$", re.MULTILINE)
+_WEEK: Final = re.compile(r"^- ([^\W\d]+): (closed|\d[\d:, -]+)$", re.MULTILINE)
 _CALENDAR: Final = re.compile(r"^(\d{4}-\d\d-\d\d) \S+ (closed|\d[\d:, -]+)(?: \(.+\))?$", re.MULTILINE)
 
 Stretch = tuple[time, time]
@@ -26,6 +27,12 @@ class Page:
     services: Mapping[str, str]  # code → name in that language
     dentists: Sequence[str]
     calendar: Mapping[date, Sequence[Stretch]]
+    week: Mapping[int, Sequence[Stretch]]  # by ISO weekday
+
+    def open_on(self, day: date) -> Sequence[Stretch] | None:
+        """The hours of a day, by the calendar or else by its weekday; None where the page says neither."""
+        found = self.calendar.get(day)
+        return self.week.get(day.isoweekday()) if found is None else found
 
 
 def read_page(system: str) -> Page | None:
@@ -35,12 +42,19 @@ def read_page(system: str) -> Page | None:
     if not today or not services:
         return None
     named = [name for match in services.values() for name in match[3].split(", ") if name != "nobody"]
+    known = next((known for known in languages() if _has_weekday(known, today[2])), FALLBACK)
+    weekdays = list(map(normal, load(known).weekdays))
     return Page(
         today=date.fromisoformat(today[1]),
-        language=next((known for known in languages() if _has_weekday(known, today[2])), FALLBACK),
+        language=known,
         services={code: match[2] for code, match in services.items()},
         dentists=list(dict.fromkeys(named)),
         calendar={date.fromisoformat(m[1]): _stretches(m[2]) for m in _CALENDAR.finditer(system)},
+        week={
+            weekdays.index(normal(match[1])) + 1: _stretches(match[2])
+            for match in _WEEK.finditer(system)
+            if normal(match[1]) in weekdays
+        },
     )
 
 

@@ -4,20 +4,17 @@ It asks for what is missing, calls a tool as soon as it can, and words what the 
 not its concern: the gate is in code, for it as for any model.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from collections.abc import Sequence
 
-from packs.clinic import mock_words
+from packs.clinic import mock_errands, mock_words
 from packs.clinic.dates import normal
-from packs.clinic.mock_clock import choose
+from packs.clinic.mock_calls import call, call_find_slots, say, start_of, with_dentist
+from packs.clinic.mock_change import Goal, find_goal
 from packs.clinic.mock_page import Page, read_page
-from packs.clinic.mock_wish import Wish, gather, heard, hears
-from shared.llm.port import Answer, AssistantText, Finish, Message, Request, ToolCall, ToolResult, UserText
+from packs.clinic.mock_phrases import hears
+from packs.clinic.mock_wish import Wish, gather, heard
+from shared.llm.port import Answer, AssistantText, Message, Request, ToolResult, UserText
 from shared.locales import available, load, read
-
-FREE_DAYS: Final = 7  # looked at when what is free was asked without a day
 
 
 def answer(request: Request) -> Answer:
@@ -27,35 +24,56 @@ def answer(request: Request) -> Answer:
     said = "\n".join(message.text for message in latest)
     language = _language(said, page)
     last = request.messages[-1] if request.messages else None
-    if isinstance(last, ToolResult):
-        return _say(mock_words.result(last, said, language))
+    result = mock_words.result(last, said, language) if isinstance(last, ToolResult) else None
     if page is None:
-        return _say(mock_words.text("fallback", language))
+        return say(result or mock_words.text("fallback", language))
     earlier = gather(before, page)
     wish = gather(latest, page, wish=earlier, offered=_last_of_ours(before))
-    adds = wish != earlier or heard(said, Wish(begun=True), page) != Wish(begun=True)
+    begun = Wish(begun=True)
+    adds = wish != earlier or heard(said, begun, page) != begun
+    changes = _changes(normal(said), wish, adds=adds)
+    if result and not (changes and isinstance(last, ToolResult) and last.name == mock_errands.LIST):
+        return say(result)
+    if changes:
+        looks = hears("free", normal(said))
+        return mock_errands.change(request, page, wish, language, looks=looks)
     return _desk(request, page, normal(said), wish, adds=adds, language=language)
+
+
+def _changes(said: str, wish: Wish, *, adds: bool) -> bool:
+    """Whether the newest words are about moving or cancelling."""
+    if wish.goal not in (Goal.MOVE, Goal.CANCEL):
+        return False
+    if find_goal(said) is wish.goal:
+        return True
+    asks_else = hears("mine", said) or mock_words.topics(said)
+    looks = hears("free", said) and wish.goal is Goal.MOVE
+    return not asks_else and (adds or looks)
 
 
 def _desk(request: Request, page: Page, said: str, wish: Wish, *, adds: bool, language: str) -> Answer:
     """The first rule that fits, from the most particular to small talk."""
     books = hears("book", said)
-    if not hears("change", said):
+    if wish.goal is Goal.RENAME and adds:
+        return mock_errands.rename(request, wish, language)
+    if find_goal(said) is None and not hears("keep", said):
         if hears("mine", said):
-            return _call(request, "list_my_appointments", {}, language)
+            return call(request, mock_errands.LIST, {}, language)
         if hears("free", said):
-            return _find_slots(request, page, wish, language)
+            return call_find_slots(request, page, wish, language)
         if not books and mock_words.topics(said):
-            return _call(request, "get_clinic_info", {}, language)
-        if wish.begun and (adds or books):
+            return call(request, "get_clinic_info", {}, language)
+        if wish.begun and wish.goal is None and (adds or books):
             return _towards_booking(request, page, wish, language)
-    return _say(mock_words.text(_small_talk(said), language))
+    return say(mock_words.text(_small_talk(said), language))
 
 
 def _small_talk(said: str) -> str:
     """The phrase for words that call for no tool."""
+    if find_goal(said):
+        return "left_alone"  # "cancel that", of what we only asked about
     answers = (
-        ("change", "no_changes"),
+        ("keep", "left_alone"),
         ("negation", "left_alone"),
         ("thanks", "welcome"),
         ("greeting", "greeting"),
@@ -66,49 +84,18 @@ def _small_talk(said: str) -> str:
 def _towards_booking(request: Request, page: Page, wish: Wish, language: str) -> Answer:
     """Ask for the first piece that is missing; with all of them, call."""
     if wish.service is None:
-        return _say(mock_words.text("ask_service", language, services=", ".join(page.services.values())))
+        return say(mock_words.text("ask_service", language, services=", ".join(page.services.values())))
     if not wish.days:
-        return _say(mock_words.text("ask_day", language))
+        return say(mock_words.text("ask_day", language))
     if len(wish.days) > 1:
-        return _say(mock_words.text("ask_which_day", language, days=mock_words.days(wish.days, language)))
+        return say(mock_words.text("ask_which_day", language, days=mock_words.days(wish.days, language)))
     if wish.clock is None:
-        return _find_slots(request, page, wish, language)
-    readings = choose(wish.clock, page.calendar.get(wish.days[0], ()))
-    if len(readings) > 1:
-        return _say(mock_words.text("ask_time", language))
-    start = datetime.combine(wish.days[0], readings[0]).isoformat(timespec="minutes")
+        return call_find_slots(request, page, wish, language)
+    start = start_of(wish, page)
+    if start is None:
+        return say(mock_words.text("ask_time", language))
     arguments = {"service": wish.service, "start": start}
-    return _call(request, "book_appointment", _with_dentist(arguments, wish), language)
-
-
-def _find_slots(request: Request, page: Page, wish: Wish, language: str) -> Answer:
-    """Without a service what is free for the first one is shown: better than a question in return."""
-    first = wish.days[0] if wish.days else page.today
-    last = wish.days[-1] if wish.days else page.today + timedelta(days=FREE_DAYS)
-    arguments = {
-        "service": wish.service or next(iter(page.services)),
-        "first_day": first.isoformat(),
-        "last_day": last.isoformat(),
-    }
-    if wish.part:
-        arguments["part_of_day"] = wish.part
-    return _call(request, "find_slots", _with_dentist(arguments, wish), language)
-
-
-def _with_dentist(arguments: dict[str, str], wish: Wish) -> dict[str, str]:
-    return arguments | ({"dentist": wish.dentist} if wish.dentist else {})
-
-
-def _call(request: Request, tool: str, arguments: Mapping[str, Any], language: str) -> Answer:
-    """The call, if the request offers the tool; its id follows from its place in the conversation."""
-    if tool not in {spec.name for spec in request.tools}:
-        return _say(mock_words.text("fallback", language))
-    call = ToolCall(id=f"call_{len(request.messages)}", name=tool, arguments=json.dumps(arguments))
-    return Answer(text=None, calls=(call,), finish=Finish.TOOLS)
-
-
-def _say(text: str) -> Answer:
-    return Answer(text=text)
+    return call(request, "book_appointment", with_dentist(arguments, wish), language)
 
 
 def _split(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[UserText]]:

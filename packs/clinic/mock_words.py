@@ -1,7 +1,7 @@
 """What the mock model says: its phrases, and a tool's result in words."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from itertools import groupby
 from operator import itemgetter
@@ -10,11 +10,13 @@ from typing import Any
 from packs.clinic import wording
 from packs.clinic.dates import normal
 from packs.clinic.locales import words
-from packs.clinic.mock_wish import hears
+from packs.clinic.mock_change import Mine
+from packs.clinic.mock_phrases import hears
 from shared.llm.port import ToolResult
 from shared.locales import available, load
 from shared.packs import Refusal
 
+_CLOSED_DAYS_MAX = 4
 _TOPICS = ("hours", "address", "services", "dentists")
 
 
@@ -47,6 +49,21 @@ def result(told: ToolResult, said: str, language: str) -> str:
         return wording.refusal(Refusal(code="unreadable"), language)
 
 
+def mine(found: Iterable[Mine], language: str) -> str:
+    """Appointments in a row, as they are listed for the customer."""
+    return "; ".join(_appointment(one.listed, language) for one in found)
+
+
+def content_of(told: ToolResult) -> Mapping[str, Any] | None:
+    """What a read tool found; None for a refusal, and for what can't be read."""
+    try:
+        content = _object(told.content)
+    except ValueError:
+        return None
+    refused = any(content.get(key) for key in ("code", "error", "refused"))
+    return None if refused else content.get("data") or content.get("result") or content
+
+
 def _object(content: str) -> Mapping[str, Any]:
     """The JSON object in a result, whatever fence stands around it."""
     found = json.loads(content[content.index("{") : content.rindex("}") + 1])
@@ -63,7 +80,12 @@ def _info(data: Mapping[str, Any], said: str, language: str) -> str:
         "dentists": {"dentists": ", ".join(data["dentists"])},
     }
     asked = topics(normal(said)) or ["hours", "address"]
-    return " ".join(text(topic, language, **named[topic]) for topic in asked)
+    told = [text(topic, language, **named[topic]) for topic in asked]
+    closed = data.get("closed_days", ())[:_CLOSED_DAYS_MAX]
+    if "hours" in asked and closed:
+        listed = (f"{days([date.fromisoformat(one['day'])], language)} ({one['why']})" for one in closed)
+        told.append(text("closed_days", language, list="; ".join(listed)))
+    return " ".join(told)
 
 
 def _service(service: Mapping[str, Any], currency: str, language: str) -> str:
@@ -109,29 +131,37 @@ def _offers(slots: Iterable[Mapping[str, str]], language: str) -> str:
 
 
 def _mine(data: Mapping[str, Any], _: str, language: str) -> str:
-    mine = data["appointments"]
-    if not mine:
+    found = data["appointments"]
+    if not found:
         return text("no_appointments", language)
-    listed = [
-        text(
-            "appointment",
-            language,
-            service=one["service"],
-            dentist=one["dentist"],
-            when=wording.instant(one["start"], language),
-        )
-        for one in mine
-    ]
-    return text("appointments", language, list="; ".join(listed))
+    return text("appointments", language, list="; ".join(_appointment(one, language) for one in found))
 
 
-def _booked(data: Mapping[str, Any], _: str, language: str) -> str:
-    return wording.book_done(data, language)
+def _appointment(one: Mapping[str, Any], language: str) -> str:
+    return text(
+        "appointment",
+        language,
+        service=one["service"],
+        dentist=one["dentist"],
+        when=wording.instant(one["start"], language),
+    )
+
+
+_DONE = {
+    "book_appointment": wording.book_done,
+    "reschedule_appointment": wording.reschedule_done,
+    "cancel_appointment": wording.cancel_done,
+    "update_my_name": wording.name_done,
+}
+
+
+def _done(tool: str) -> Callable[[Mapping[str, Any], str, str], str]:
+    return lambda data, _, language: _DONE[tool](data, language)
 
 
 _ESTABLISHED = {
     "get_clinic_info": _info,
     "find_slots": _slots,
     "list_my_appointments": _mine,
-    "book_appointment": _booked,
+    **{tool: _done(tool) for tool in _DONE},
 }
