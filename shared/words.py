@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from typing import Final
 
 COMPARED_CHARS_MAX: Final = 2_000  # of each text, when two are held against each other
@@ -52,8 +53,14 @@ def fold(text: str, dropped_marks: frozenset[str] = frozenset()) -> str:
     folded = unicodedata.normalize("NFKC", seen.casefold()).translate(_ALIKE)
     if dropped_marks:
         apart = unicodedata.normalize("NFD", folded)
-        folded = unicodedata.normalize("NFC", "".join(mark for mark in apart if mark not in dropped_marks))
+        folded = unicodedata.normalize("NFC", _on_letters(dropped_marks).sub("", apart))
     return _with_thumbs(folded)
+
+
+@cache
+def _on_letters(marks: frozenset[str]) -> re.Pattern[str]:
+    """The marks where they belong to a letter; a tilde of its own is a sign."""
+    return re.compile(rf"(?<=\w)[{re.escape(''.join(sorted(marks)))}]+")
 
 
 def _with_thumbs(text: str) -> str:

@@ -64,6 +64,7 @@ def test_comma_and_cedilla_are_alike_whether_or_not_marks_are_dropped(word: str)
 def test_only_the_marks_a_locale_drops_are_dropped() -> None:
     assert normalise("mâine după șase", ROMANIAN) == "maine dupa sase"
     assert normalise("d\u0336a\u0336", ROMANIAN) != "da"
+    assert normalise("da \u02dc", ROMANIAN) != "da", "a tilde on no letter"
 
 
 def test_normal_forms_stay_as_they_are_for_every_character() -> None:
