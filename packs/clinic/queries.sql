@@ -97,7 +97,7 @@ where a.business = $1 and a.customer = $2 and a.idempotency_key = $3
 
 -- name: lock_dentist
 -- Holds of one dentist are placed one after the other.
-select d.no from clinic.dentist d where d.business = $1 and d.no = $2 for no key update
+select d.no from clinic.dentist d where d.business = $1 and d.no = $2 order by d.no for no key update
 
 -- name: hold
 -- The sender ($2) holds a slot from $4 to $5 with dentist $3 until $6, in place of what they held; no row if it is taken at $7.
@@ -126,6 +126,7 @@ with chosen as (
   join clinic.offer o on o.business = d.business and o.dentist_no = d.no
   join clinic.service s on s.business = o.business and s.code = o.service
   where d.business = $1 and d.name = $6 and s.code = $5
+  order by d.no
   for no key update of d),
 moved as (
   update clinic.appointment a

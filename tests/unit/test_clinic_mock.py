@@ -1,6 +1,5 @@
 """The mock model in conversation, EN and RO, as a turn would lead it: the real tools over a fake diary."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,16 +1,17 @@
 """When the clinic can take whom: tables over hours, slots and the clock's two odd nights."""
 
-from datetime import UTC, date, datetime, time
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from packs.clinic import rules
-from packs.clinic.dates import NamedDays
-from packs.clinic.facts import Busy, Diary, Opening, PartOfDay, Why
+from packs.clinic.dates import NamedDays, read_days
+from packs.clinic.facts import Busy, Dentist, Diary, Opening, PartOfDay, Service, Why
 from packs.clinic.rules import Bookable, Wish
 from shared.packs import Refusal
-from tests.unit.clinic_demo import IONESCU, MARIN, POPESCU, THURSDAY, ZONE, busy, diary, local
+from tests.unit.clinic_demo import IONESCU, MARIN, POPESCU, THURSDAY, ZONE, away, busy, diary, local
 
 NO_DAY = NamedDays()
 
@@ -240,3 +241,130 @@ async def test_refusals_say_what_is_possible_and_repeat_nothing_that_was_asked()
     assert isinstance(dentist, Refusal)
     assert dentist.detail == {"dentists": ["Dr. Ionescu", "Dr. Popescu", "Dr. Marin"]}
     assert asked not in repr((service, dentist))
+
+
+# Days off and time off
+
+
+async def test_a_day_off_closes_whatever_its_weekday() -> None:
+    verdict = await judged("2026-12-25 10:00")
+
+    assert verdict == Refusal(
+        code=Why.CLOSED, detail={"open": [], "holiday": {"en": "Christmas Day", "ro": "Crăciunul"}}
+    )
+    assert rules.open_on(await diary(), date(2026, 12, 25)) == []
+    assert await slots(day="2026-12-25") == []
+
+
+@pytest.mark.parametrize(
+    ("start", "dentist", "expected"),
+    [
+        pytest.param("2026-12-04 10:00", "Ionescu", "dentist_away", id="in the middle of it"),
+        pytest.param("2026-12-04 09:16", "Ionescu", "dentist_away", id="a minute into it"),
+        pytest.param("2026-12-04 09:15", "Ionescu", "Dr. Ionescu", id="right before it"),
+        pytest.param("2026-12-04 12:00", "Ionescu", "Dr. Ionescu", id="right after it"),
+        pytest.param("2026-12-04 10:00", None, "Dr. Marin", id="somebody else is there"),
+    ],
+)
+async def test_a_dentist_on_leave_is_not_booked(start: str, dentist: str | None, expected: str) -> None:
+    clinic = await diary(off=[away(IONESCU, "2026-12-04 10:00", "2026-12-04 12:00")])
+    wish = Wish(service="cleaning", dentist=dentist, start=local(start))
+    verdict = rules.judge(wish, clinic, now=THURSDAY, named=NO_DAY)
+
+    assert (verdict.code if isinstance(verdict, Refusal) else verdict.dentist.name) == expected
+
+
+async def test_time_off_may_lie_across_what_is_booked() -> None:
+    """A stretch that contains another must not hide behind the one that begins later."""
+    clinic = await diary(
+        busy(IONESCU, "2026-12-04 10:00", "2026-12-04 10:45"),
+        off=[away(IONESCU, "2026-12-04 09:00", "2026-12-04 13:00")],
+    )
+    wish = Wish(service="cleaning", dentist="Ionescu", start=local("2026-12-04 11:00"))
+
+    assert isinstance(rules.judge(wish, clinic, now=THURSDAY, named=NO_DAY), Refusal)
+
+
+async def test_the_whole_name_of_a_dentist_goes_before_a_part_of_anothers() -> None:
+    clinic = replace(
+        await diary(),
+        dentists=[
+            Dentist(no=1, name="Dr. Ana Pop", services=frozenset({"cleaning"})),
+            Dentist(no=2, name="Dr. Pop", services=frozenset({"cleaning"})),
+        ],
+    )
+    service = rules.find_service(clinic, "cleaning")
+    assert not isinstance(service, Refusal)
+
+    able = rules.find_able(clinic, service, "Dr. Pop")
+    assert not isinstance(able, Refusal)
+    assert [one.no for one in able] == [2]
+
+
+@pytest.mark.parametrize(
+    ("said", "to", "agrees"),
+    [
+        ("move my Friday appointment to Monday at 10", "2026-12-07 10:00", True),
+        ("move my appointment of 4 December to Monday at 10", "2026-12-07 10:00", True),
+        ("mută programarea de mâine pe luni la 10", "2026-12-07 10:00", True),
+        ("move my Friday appointment to 3pm", "2026-12-04 15:00", True),
+        ("move my Friday appointment to next Friday", "2026-12-11 10:00", True),
+        ("move my Friday appointment to 3pm", "2026-12-07 15:00", False),
+        ("move my Friday appointment to Monday at 10", "2026-12-08 10:00", False),
+        ("move my appointment of 4 December to Monday", "2026-12-08 10:00", False),
+    ],
+)
+async def test_the_words_for_a_move_may_name_both_days(said: str, to: str, agrees: bool) -> None:
+    named, _ = read_days(said, date(2026, 12, 3))
+    wish = Wish(service="cleaning", dentist=None, start=local(to), leaving=date(2026, 12, 4))
+    verdict = rules.judge(wish, await diary(), now=THURSDAY, named=named)
+
+    assert (not isinstance(verdict, Refusal)) is agrees
+    assert agrees or verdict.code == "date_mismatch"  # type: ignore[union-attr]
+
+
+# The two odd nights, on a clinic that is open through them
+
+
+def booked_at_night(text: str, minutes: int) -> Bookable | Refusal:
+    clinic = replace(
+        night_clinic(7),
+        services=[Service(code="watch", names={"en": "watch"}, minutes=minutes, price="1")],
+        dentists=[Dentist(no=1, name="Dr. Noapte", services=frozenset({"watch"}))],
+    )
+    start = rules.instant(text, ZONE)
+    if isinstance(start, Refusal):
+        return start
+    wish = Wish(service="watch", dentist=None, start=start)
+    return rules.judge(wish, clinic, now=start - timedelta(days=1), named=NO_DAY)
+
+
+@pytest.mark.parametrize(
+    ("start", "minutes", "expected"),
+    [
+        pytest.param("2027-03-28T02:30", 30, "00:30", id="up to the gap"),
+        pytest.param("2027-03-28T02:30", 60, "00:30", id="across the gap: an hour is an hour"),
+        pytest.param("2027-03-28T03:30", 30, "no_such_time", id="in the hour that does not exist"),
+        pytest.param("2027-03-28T05:00", 60, "02:00", id="to closing, an hour earlier than on other days"),
+        pytest.param("2027-03-28T05:01", 60, "closed", id="a minute past closing"),
+        pytest.param("2026-10-25T03:30", 60, "00:30", id="in the first of the two"),
+        pytest.param("2026-10-25T03:30+02:00", 60, "01:30", id="in the second of the two"),
+        pytest.param("2026-10-25T02:00", 300, "23:00", id="five hours from two to six"),
+        pytest.param("2027-03-28T02:00", 240, "closed", id="no four hours from two to six"),
+    ],
+)
+def test_appointments_are_as_long_as_they_are_on_nights_when_the_clocks_change(
+    start: str, minutes: int, expected: str
+) -> None:
+    verdict = booked_at_night(start, minutes)
+
+    assert (verdict.code if isinstance(verdict, Refusal) else f"{verdict.start:%H:%M}") == expected
+
+
+@pytest.mark.parametrize("start", ["2027-03-26 09:00", "2027-03-29 09:00"])
+async def test_nine_is_nine_before_and_after_the_clocks_change(start: str) -> None:
+    verdict = await judged(start)
+
+    assert isinstance(verdict, Bookable)
+    assert f"{verdict.start.astimezone(ZONE):%H:%M}" == "09:00"
+    assert rules.local_iso(verdict.start, ZONE).startswith(start.replace(" ", "T"))

@@ -8,16 +8,19 @@ import pytest
 from pydantic import ValidationError
 
 from packs.clinic import PACK
-from packs.clinic.arguments import BookAppointment, FindSlots
+from packs.clinic.arguments import BookAppointment, FindSlots, RescheduleAppointment
 from packs.clinic.booking import check_booking
+from packs.clinic.changes import check_reschedule
 from packs.clinic.operations import find_slots
 from shared.autonomy import Risk
 from shared.database.queries import load_queries
-from shared.packs import Established, Proposal, Refusal, Tool, ToolKind
-from tests.unit.clinic_demo import IONESCU, THURSDAY, FakeSql, busy, context
+from shared.packs import Established, Feeds, KeepsHours, Proposal, Refusal, Reminds, Tool, ToolKind
+from tests.unit.clinic_demo import IONESCU, THURSDAY, Booked, FakeSql, busy, context
+from tests.unit.clinic_talk import Talk
 
 TOOLS = {tool.name: tool for tool in PACK.tools}
 BOOK = {"service": "cleaning", "start": "2026-12-04T10:00"}
+ID = "018f8a30-0000-7000-8000-000000000001"
 FIND = {"service": "cleaning", "first_day": "2026-12-04", "last_day": "2026-12-04"}
 
 
@@ -34,6 +37,39 @@ def test_every_tool_says_what_a_wrong_call_costs_and_has_its_parts(tool: Tool) -
     else:
         assert tool.floor >= 1
         assert all((tool.check, tool.execute, tool.word_prompt, tool.word_done, tool.word_refusal))
+
+
+def test_what_changes_something_says_who_may_and_gives_an_example_and_what_it_needs() -> None:
+    actions = {tool.name: tool for tool in PACK.tools if tool.kind is ToolKind.ACTION}
+
+    assert all(tool.example and tool.who_may for tool in actions.values())
+    assert {name: tool.floor for name, tool in actions.items()} == {
+        "book_appointment": 1, "reschedule_appointment": 1, "cancel_appointment": 2, "update_my_name": 1,
+    }  # fmt: skip
+    assert {name for name, tool in actions.items() if tool.risk is Risk.IRREVERSIBLE} == {
+        "cancel_appointment"
+    }
+    assert {name for name, tool in actions.items() if tool.needs == ("list_my_appointments",)} == {
+        "reschedule_appointment",
+        "cancel_appointment",
+    }
+
+
+def test_the_pack_keeps_hours_reminds_and_feeds() -> None:
+    assert isinstance(PACK, KeepsHours)
+    assert isinstance(PACK, Reminds)
+    assert isinstance(PACK, Feeds)
+
+
+@pytest.mark.parametrize(
+    "example", [tool.example for tool in PACK.tools if tool.example and tool.name != "update_my_name"]
+)
+async def test_an_example_lacks_nothing(example: str) -> None:
+    """The mock model calls its tool at once, for who has one appointment on Friday at 10."""
+    talk = Talk(mine=[Booked(start="2026-12-04 10:00")])
+    await talk.hear(example)
+
+    assert len(talk.asked) == 1
 
 
 def test_the_pack_is_what_the_pipeline_asks_for() -> None:
@@ -87,6 +123,20 @@ def test_schemas_are_closed_and_bounded(tool: Tool) -> None:
         pytest.param("find_slots", FIND | {"last_day": "2027-12-03"}, id="a year of slots"),
         pytest.param("find_slots", FIND | {"first_day": "2026-12-04T10:00"}, id="a time for a day"),
         pytest.param("get_clinic_info", {"topic": "hours"}, id="an argument too many"),
+        pytest.param("cancel_appointment", {}, id="no appointment"),
+        pytest.param("cancel_appointment", {"appointment": 17}, id="a number for an appointment"),
+        pytest.param("cancel_appointment", {"appointment": "17"}, id="no id"),
+        pytest.param("cancel_appointment", {"appointment": "all"}, id="all of them"),
+        pytest.param("cancel_appointment", {"appointment": [ID, ID]}, id="two at once"),
+        pytest.param("cancel_appointment", {"appointment": ID + " or 1=1"}, id="an id and more"),
+        pytest.param("cancel_appointment", {"appointment": ID + "\n"}, id="an id and a line"),
+        pytest.param("cancel_appointment", {"appointment": ID, "customer": ID}, id="somebody else"),
+        pytest.param("reschedule_appointment", {"appointment": ID}, id="no new start"),
+        pytest.param("reschedule_appointment", {"appointment": ID, "start": "later"}, id="no time"),
+        pytest.param("reschedule_appointment", {"appointment": ID, **BOOK}, id="another service"),
+        pytest.param("update_my_name", {"name": ""}, id="an empty name"),
+        pytest.param("update_my_name", {"name": "a" * 81}, id="an absurd name"),
+        pytest.param("update_my_name", {"name": "Ana", "customer": ID}, id="somebody else's name"),
         pytest.param("list_my_appointments", {"customer": "someone"}, id="another's appointments"),
     ],
 )
@@ -186,3 +236,36 @@ async def test_slots_are_neither_past_nor_beyond_the_horizon(first: str, last: s
 
     assert isinstance(found, Refusal)
     assert found.code == code
+
+
+@pytest.mark.parametrize("tool", ["cancel_appointment", "reschedule_appointment"])
+async def test_anothers_appointment_takes_the_same_one_query_as_none(tool: str) -> None:
+    check, model = TOOLS[tool].check, TOOLS[tool].arguments
+    assert check
+    more = {"start": "2026-12-07T10:00"} if tool == "reschedule_appointment" else {}
+    turn = context(mine=[Booked(start="2026-12-04 10:00")])
+
+    assert await check(turn, model(appointment=ID, **more)) == Refusal(code="no_such_appointment")
+    assert isinstance(turn.sql, FakeSql)
+    assert turn.sql.asked == ["clinic.own_appointment"]
+
+
+async def test_a_move_is_the_same_in_every_locale_and_json_through_and_through() -> None:
+    mine = [Booked(start="2026-12-04 10:00")]
+    asked = RescheduleAppointment(appointment=str(mine[0].id), start="2026-12-07T10:00")
+    proposals = [await check_reschedule(context(locale=one, mine=mine), asked) for one in ("en", "ro", "de")]
+
+    assert proposals[0] == proposals[1] == proposals[2]
+    assert isinstance(proposals[0], Proposal)
+    assert json.loads(json.dumps(proposals[0].shown)) == proposals[0].shown
+    assert proposals[0].shown["from"] == "2026-12-04T10:00+02:00"
+
+
+async def test_a_moves_day_is_held_against_the_customers_words() -> None:
+    mine = [Booked(start="2026-12-04 10:00")]
+    asked = RescheduleAppointment(appointment=str(mine[0].id), start="2026-12-08T10:00")
+    said = "move my Friday appointment to Monday at 10"
+    refused = await check_reschedule(context(said=said, mine=mine), asked)
+
+    assert isinstance(refused, Refusal)
+    assert refused.code == "date_mismatch"

@@ -1,6 +1,7 @@
 """What the clinic says itself, in every language it has."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from string import Formatter
 from typing import Any
 
@@ -40,6 +41,65 @@ def test_what_was_done() -> None:
 
     assert wording.book_done(result, "en") == "Booked: cleaning with Dr. Ionescu, Thursday 3 December, 10:00."
     assert wording.book_done(result, "ro") == "Programat: curățare cu Dr. Ionescu, joi 3 decembrie, 10:00."
+
+
+@pytest.mark.parametrize(
+    ("word", "en", "ro"),
+    [
+        (
+            wording.reschedule_prompt,
+            "Move: cleaning with Dr. Ionescu, from Wednesday 2 December, 09:15 to Thursday 3 December, 10:00.",
+            "Mutare: curățare cu Dr. Ionescu, de miercuri 2 decembrie, 09:15 pe joi 3 decembrie, 10:00.",
+        ),
+        (
+            wording.reschedule_done,
+            "Moved: cleaning with Dr. Ionescu, from Wednesday 2 December, 09:15 to Thursday 3 December, 10:00.",
+            "Mutat: curățare cu Dr. Ionescu, de miercuri 2 decembrie, 09:15 pe joi 3 decembrie, 10:00.",
+        ),
+        (
+            wording.cancel_prompt,
+            "Cancel: cleaning with Dr. Ionescu, Thursday 3 December, 10:00.",
+            "Anulare: curățare cu Dr. Ionescu, joi 3 decembrie, 10:00.",
+        ),
+        (
+            wording.cancel_done,
+            "Cancelled: cleaning with Dr. Ionescu, Thursday 3 December, 10:00.",
+            "Anulat: curățare cu Dr. Ionescu, joi 3 decembrie, 10:00.",
+        ),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_change_names_the_old_time_and_the_new_one_in_full(
+    word: Callable[[Mapping[str, Any], str], str], en: str, ro: str
+) -> None:
+    shown = {**SHOWN, "from": "2026-12-02T09:15+02:00"}
+
+    assert (word(shown, "en"), word(shown, "ro")) == (en, ro)
+
+
+def test_a_name_is_shown_beside_the_one_it_replaces() -> None:
+    first, later = {"name": "Ana Pop", "before": None}, {"name": "Ana Pop", "before": "Ana Ionescu"}
+
+    assert wording.name_prompt(first, "en") == "Your name at the clinic from now on: Ana Pop."
+    assert wording.name_prompt(later, "ro") == (
+        "Numele dumneavoastră la clinică, de acum înainte: Ana Pop (până acum: Ana Ionescu)."
+    )
+    assert wording.name_done(later, "en") == "Noted: your name at the clinic is Ana Pop."
+
+
+@pytest.mark.parametrize("known", languages())
+def test_a_reminders_buttons_fit_and_are_no_opt_out_on_any_network(known: str) -> None:
+    said = wording.reminder(SHOWN, known)
+    words_said = set(re.findall(r"\w+", f"{said.text} {said.keep} {said.cancel}".lower()))
+
+    assert max(len(said.keep), len(said.cancel)) <= 20
+    assert not words_said & {"stop", "stopall", "end", "quit", "cancel", "unsubscribe", "revoke", "optout"}
+    assert len({said.text, said.keep, said.cancel, said.thanks}) == 4
+
+
+@pytest.mark.parametrize("known", languages())
+def test_no_text_has_a_cedilla_where_a_comma_belongs(known: str) -> None:
+    assert not set("şţŞŢ") & set(repr(words(known)))
 
 
 @pytest.mark.parametrize(
@@ -97,6 +157,31 @@ def test_what_was_done() -> None:
             "date_mismatch", {"days": ["2026-12-03", "2026-12-04"]},
             "Which day do you mean: Thursday 3 December; Friday 4 December?",
             "La ce zi vă referiți: joi 3 decembrie; vineri 4 decembrie?",
+        ),
+        (
+            "closed", {"open": [], "holiday": {"en": "Christmas Day", "ro": "Crăciunul"}},
+            "We are closed on that day: Christmas Day.",
+            "În ziua aceea este închis: Crăciunul.",
+        ),
+        (
+            "dentist_away", {"dentists": ["Dr. Marin"]},
+            "Away at that time: Dr. Marin.",
+            "Nu lucrează atunci: Dr. Marin.",
+        ),
+        (
+            "no_such_appointment", {},
+            "I find no such appointment of yours.",
+            "Nu găsesc o astfel de programare a dumneavoastră.",
+        ),
+        (
+            "appointment_cancelled", {},
+            "That appointment no longer exists: it has been cancelled.",
+            "Programarea aceea nu mai există: a fost anulată.",
+        ),
+        (
+            "same_time", {"start": "2026-12-03T10:00+02:00"},
+            "Your appointment is at that time already: Thursday 3 December, 10:00.",
+            "Programarea dumneavoastră este deja atunci: joi 3 decembrie, 10:00.",
         ),
         ("anything_else", {}, "I can't do that just now.", "Acum nu pot face asta."),
     ],
