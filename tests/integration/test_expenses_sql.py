@@ -261,7 +261,11 @@ async def test_another_s_expense_answers_as_one_that_does_not_exist(world: World
     for key in ("k1", "k2"):
         await world.add(world.bogdan, "rent", "900", key=key)
 
-    assert await world.delete(world.ana, no, key="k3") == Refusal(code="no_such_expense", detail={"id": no})
+    refused = Refusal(code="no_such_expense", detail={"id": no})
+    async with world.context(world.ana) as context:  # nor does a prompt show what it is
+        assert await check_deletion(context, DeleteExpense(id=no)) == refused
+        going = Proposal(arguments={"id": no}, shown={})
+        assert await execute_deletion(context, going, "k3") == refused
     assert await world.items(world.ana) == []
     assert await world.totals(world.ana) == {}
     assert await world.items(world.bogdan) == [(1, "rent"), (2, "rent")]
