@@ -1,12 +1,13 @@
 """May this reply leave now, and if not, what becomes of it: a pure decision on the snapshot it will be recorded against."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from enum import StrEnum
 from typing import assert_never
 
 from shared.autonomy import Mode, strictest
 from shared.ids import AccountId, BusinessId, ConversationId, OutboundId
+from shared.quiet_hours import quiet_for
 from shared.supersede import may_give_way
 
 
@@ -140,18 +141,6 @@ def decide(reply: Snapshot) -> Decision:
     if reply.origin is Origin.REMINDER and quiet is not None and not reply.parts_sent:
         return Wait(reply.now + quiet)
     return Send()
-
-
-def quiet_for(local_now: datetime, begins: time, ends: time) -> timedelta | None:
-    """How long the quiet hours last from now; None outside them. They may run over midnight; the same twice is none."""
-    at = local_now.time()
-    inside = begins <= at < ends if begins <= ends else at >= begins or at < ends
-    if not inside:
-        return None
-    over = local_now.replace(hour=ends.hour, minute=ends.minute, second=0, microsecond=0)
-    if over <= local_now:
-        over += timedelta(days=1)
-    return over.astimezone(UTC) - local_now.astimezone(UTC)
 
 
 def _autonomy(reply: Snapshot) -> MakeDraft | None:
