@@ -28,6 +28,7 @@ from services.agent.engines.tool_loop import ToolLoop
 from services.agent.execution import done_text
 from services.agent.ports import Commit, Receipt, Turns, TurnState
 from services.agent.questions import Questions
+from services.agent.reminded import Reminded
 from shared.autonomy import Mode
 from shared.locales import load
 from shared.packs import Pack
@@ -53,6 +54,7 @@ class Answering:
         committer: Committer,
         packs: Mapping[str, Pack],
         metrics: Metrics,
+        reminded: Reminded | None = None,  # None: no reminders are sent, and their buttons are nobody's
     ) -> None:
         self._turns = turns
         self._questions = questions
@@ -61,6 +63,7 @@ class Answering:
         self._committer = committer
         self._packs = packs
         self._metrics = metrics
+        self._reminded = reminded
 
     async def answer(self, turn: Turn) -> None:
         """Decide, match, or understand; and commit. Raises Unavailable when what it needs is away."""
@@ -69,6 +72,9 @@ class Answering:
             return
         if turn.taken.nothing_to_read and turn.taken.button is None:
             await self._cannot_read(turn)
+            return
+        if self._reminded is not None and self._reminded.is_answered_by(turn):
+            await self._reminded.conclude(turn)
             return
         meeting = self._confirming.meets(turn)
         if isinstance(meeting, NewRequest):

@@ -1,11 +1,14 @@
 """Wires the agent: model, packs, adapters, engine, handler, loop, and what watches over leases."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
+from services.agent.adapters.postgres_clocks import PostgresClocks
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.answering import Answering
 from services.agent.checks import Checks
+from services.agent.clocks import Clocks
 from services.agent.committing import Committer
 from services.agent.confirming import Confirming
 from services.agent.engines.calling import Calling
@@ -14,12 +17,16 @@ from services.agent.evidence import Sealing
 from services.agent.execution import Executor
 from services.agent.handler import Agent
 from services.agent.questions import Questions
+from services.agent.reminded import Reminded
+from services.agent.reminding import Reminders
 from shared.database import load_queries
+from shared.errors import Misconfigured
+from shared.llm.costs import has_price
 from shared.llm.port import Model
 from shared.packs import Pack
 from shared.tickets import Stage
 from shared.work.presence import Presence, Undertaker
-from shared.work.service import Parts, Service
+from shared.work.service import Job, Parts, Service
 from shared.work.slots import Slots
 from shared.work.stage import StageLoop
 from shared.work.sweeper import every
@@ -29,20 +36,38 @@ LOSE_CALLS_S = 5.0
 PREFETCH_MAX = 32
 
 
-async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Service:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """How often the agent looks what the clock has brought about, in seconds."""
+
+    approvals_s: float = 5.0
+    handoffs_s: float = 5.0
+    reminders_s: float = 60.0
+
+
+async def wire(
+    parts: Parts, *, model: Model, packs: Mapping[str, Pack], rounds: Rounds | None = None
+) -> Service:
     """The agent on these parts, present as a worker, ready to run."""
     settings, timeouts = parts.settings, parts.settings.timeouts
     presence = Presence(settings.database_url.get_secret_value(), Stage.AGENT, timeouts)
     await presence.enter()
     undertaker = Undertaker(settings.database_url.get_secret_value(), timeouts)
+    pack_queries = {name: load_queries(*pack.queries, prefix=f"{name}.") for name, pack in packs.items()}
+    record = PostgresClocks(parts.database, pack_queries=pack_queries)
     turns = PostgresTurns(
         parts.database,
         presence=presence,
-        pack_queries={name: load_queries(*pack.queries, prefix=f"{name}.") for name, pack in packs.items()},
+        pack_queries=pack_queries,
         provider=model.provider,
         model=model.name,
         lease=timedelta(seconds=timeouts.lease),
     )
+    if not has_price(model) and await turns.any_cap():
+        raise Misconfigured(
+            f"A business has a cap, and {model.provider}:{model.name} has no known price: set one in LEEWAY_PRICES "
+            "(0 is allowed), or remove the cap (leeway business set SLUG --day-cap none …)."
+        )
     calling = Calling(
         turns=turns, model=model, clock=parts.clock, metrics=parts.metrics, call_timeout_s=timeouts.model_call
     )
@@ -64,6 +89,7 @@ async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Serv
         committer=committer,
         packs=packs,
         metrics=parts.metrics,
+        reminded=Reminded(reminders=record, checks=checks, committer=committer, packs=packs),
     )
     agent = Agent(
         turns=turns,
@@ -106,11 +132,24 @@ async def wire(parts: Parts, *, model: Model, packs: Mapping[str, Pack]) -> Serv
             *(batcher.run for batcher in turns.batchers),
             lambda: every(LOOK_FOR_DEAD_S, bury, name="leases of dead workers"),
             lambda: every(LOSE_CALLS_S, turns.lose_calls, name="lost model calls"),
+            *_rounds(parts, record, packs, rounds or Rounds()),
         ],
         why_not_ready=lambda: _why_not(loop, presence),
         drain=drain,
         close=close,
     )
+
+
+def _rounds(parts: Parts, record: PostgresClocks, packs: Mapping[str, Pack], rounds: Rounds) -> Sequence[Job]:
+    """What the clock brings about, each a job of its own: one that fails holds up no other."""
+    clocks = Clocks(record=record, packs=packs, broker=parts.broker, metrics=parts.metrics)
+    reminders = Reminders(record=record, packs=packs, broker=parts.broker, metrics=parts.metrics)
+    return [
+        lambda: every(rounds.approvals_s, clocks.expire_approvals, name="approvals nobody gave"),
+        lambda: every(rounds.handoffs_s, clocks.watch_handoffs, name="handoffs nobody claimed"),
+        lambda: every(rounds.handoffs_s, clocks.release_takeovers, name="owners who went quiet"),
+        lambda: every(rounds.reminders_s, reminders.remind, name="reminders"),
+    ]
 
 
 def _why_not(loop: StageLoop, presence: Presence) -> str | None:

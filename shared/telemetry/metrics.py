@@ -97,6 +97,18 @@ class Metrics:
             ["business", "reason"],
             registry=registry,
         )
+        self.handoffs_waiting = Counter(
+            "leeway_handoffs_waiting_total",
+            "Handoffs that nobody claimed in time: operators reminded, customers told.",
+            ["business", "state"],
+            registry=registry,
+        )
+        self.reminders = Counter(
+            "leeway_reminders_total",
+            "Reminders queued, and withdrawn before they left.",
+            ["business", "state"],
+            registry=registry,
+        )
         self.confirmations = Counter(
             "leeway_confirmations_total",
             "What came of answers to a pending action.",
