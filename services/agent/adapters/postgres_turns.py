@@ -261,6 +261,10 @@ class PostgresTurns:
     async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
         await self._database.fetch(QUERIES["keep_page"], business, digest, storable(page))
 
+    async def any_cap(self) -> bool:
+        """Whether any business limits what its model calls may cost."""
+        return bool((await self._database.fetch(QUERIES["any_cap"]))[0]["any"])
+
     async def leaseholders(self) -> Sequence[int]:
         """Workers that hold leases."""
         return [row["lease_worker"] for row in await self._database.fetch(QUERIES["leaseholders"])]

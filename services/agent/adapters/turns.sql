@@ -45,11 +45,11 @@ t as (
   on conflict (conversation, cause) do update set attempts = turn.attempts + 1, fruitless = turn.fruitless + 1, seq_to = excluded.seq_to, state = 'running'),
 call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, engine, provider, model)
-  select call, business, conversation, turn, 1, attempts, engine, $7, $8 from gathered where certain and action is null)
-select g.*, business_now() as now, case when g.certain and g.action is null then g.call end as call_open,
+  select call, business, conversation, turn, 1, attempts, engine, $7, $8 from gathered where certain and action is not distinct from null)
+select g.*, business_now() as now, case when g.certain and g.action is not distinct from null then g.call end as call_open,
   (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at, o.receipt or o.origin_kind <> 'turn'))
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
-  case when g.action is not null then (
+  case when g.action is distinct from null then (  -- `is not null` would ask it of every field
     select row (o.state, case o.state when 'draft' then o.reason end, a.at_send_seq, a.claimed_at,
       (select array_agg(x.provider_id) from send_attempt x where x.outbound in (p.prompt, p.first_prompt) and x.provider_id is not null))
     from pending_action p join outbound o on o.id = p.prompt left join lateral (select * from send_attempt x where x.outbound = o.id order by x.started_at desc limit 1) a on true
@@ -368,3 +368,7 @@ select action, tool, digest, result from receipt where turn = $1 order by id
 -- What prompts say of a business, once for each text.
 -- $1 business int · $2 digest bytea · $3 text text
 insert into prompt_page (business, digest, body) values ($1, $2, $3) on conflict do nothing
+
+-- name: any_cap
+-- Whether any business limits what its model calls may cost; asked once, at start.
+select exists (select from business where coalesce(day_cap_usd, turn_cap_usd, conversation_cap_usd) is not null) as any

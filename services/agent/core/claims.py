@@ -13,7 +13,7 @@ from shared.locales import Locale
 from shared.words import fold, spaced
 
 _MARKUP: Final = re.compile(r"[*_`~#]+")
-_QUOTED: Final = re.compile(r"\"([^\"\n]*)\"|“([^”\n]*)”|„([^”“\"\n]*)[”“\"]|«([^»\n]*)»")
+_QUOTED: Final = re.compile(r"\"([^\"\n]*)\"|“([^“”\n]*)”|„([^„”“\"\n]*)[”“\"]|«([^«»\n]*)»")
 _SENTENCE_END: Final = re.compile(r"[.!?]+(?=\s|$)|\n+")
 _WORD: Final = re.compile(r"[\w'-]+")
 _WORDS_OF_A_SUBJECT: Final = 4

@@ -1,7 +1,7 @@
 """One iteration's model call: permitted and recorded before, metered after, tried once more where that may help."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import msgspec
@@ -12,10 +12,11 @@ from services.agent.engines.outcome import FallbackReason, Falls, Overtaken, SoF
 from services.agent.ports import CallRecord, Going, Metered, Turns
 from shared.clock import Clock
 from shared.ids import CallId, new_id
-from shared.llm.costs import estimate
-from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request
+from shared.llm.costs import estimate, failure_cost
+from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request, ToolCall
 from shared.supersede import may_give_way
 from shared.telemetry.metrics import Metrics
+from shared.text import storable
 
 TRIES_MAX = 2
 RETRY_AFTER_MAX_S = 10.0
@@ -30,8 +31,6 @@ AGAIN = frozenset(
 )
 RESERVED_USD = Decimal("0.02")  # of a call under way, where a cap is set and its price is not known
 NOTHING = Decimal(0)
-# Refused before anything was computed: no provider bills these.
-NOT_BILLED = frozenset({FailureKind.RATE, FailureKind.REFUSED, FailureKind.AUTH, FailureKind.GONE})
 
 log = structlog.get_logger(__name__)
 
@@ -97,7 +96,7 @@ class Calling:
     async def _attempt(self, turn: Turn, request: Request, call: CallId, *, n: int) -> Metered | ModelFailure:
         began = self.clock.monotonic()
         try:
-            answer = await self.model.complete(request, timeout_s=self.call_timeout_s)
+            answer = _storable(await self.model.complete(request, timeout_s=self.call_timeout_s))
         except ModelFailure as failure:
             await self._failed(turn, failure, call, n=n, began=began)
             return failure
@@ -136,7 +135,7 @@ class Calling:
             cached=usage.cached,
             output=usage.output,
             reasoning=usage.reasoning,
-            cost_usd=self._failed_cost(failure),
+            cost_usd=failure_cost(self.model, failure),
             latency_ms=self._ms(began),
             finish=None,
             error=failure.kind.value,
@@ -144,12 +143,6 @@ class Calling:
         )
         self._count(turn, record)
         await self.turns.end_call(turn, record)
-
-    def _failed_cost(self, failure: ModelFailure) -> Decimal | None:
-        """What a failure cost: as billed, nothing where nothing was computed, else unknown."""
-        if failure.usage.input:
-            return self.model.price(failure.usage, model=failure.model or self.model.name)
-        return NOTHING if failure.kind in NOT_BILLED else None
 
     def _count(self, turn: Turn, record: CallRecord) -> None:
         business, n = self.metrics.business(turn.business.slug), str(record.n)
@@ -174,6 +167,18 @@ class Calling:
 def restored(text: str) -> Answer:
     """A stored answer of an earlier attempt. Raises msgspec.ValidationError for one of another version."""
     return msgspec.json.decode(text, type=Answer)
+
+
+def _storable(answer: Answer) -> Answer:
+    """The answer without what can't be stored or sent back: half of a surrogate pair, a NUL."""
+    return replace(
+        answer,
+        text=None if answer.text is None else storable(answer.text),
+        calls=tuple(
+            ToolCall(id=storable(one.id), name=storable(one.name), arguments=storable(one.arguments))
+            for one in answer.calls
+        ),
+    )
 
 
 def _overtaken(turn: Turn, going: Going) -> bool:
