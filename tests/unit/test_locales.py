@@ -169,6 +169,11 @@ def test_an_answer_that_asks_for_a_person_is_refused() -> None:
         ("reactions", "to_words", "liked", "to_words must be a list of phrases"),
         ("reactions", "to_things", [" "], "to_things has an empty entry"),
         ("reactions", "to_nobody", [], "unknown entries: to_nobody"),
+        ("claims", "done", "booked", "claims.done must be a list of phrases"),
+        ("claims", "actors", [""], "claims.actors has an empty entry"),
+        ("claims", "doubts", [], r"\[claims\] has unknown entries: doubts"),
+        ("asking", "phrases", [3], "asking.phrases must be a list of phrases"),
+        ("asking", "demands", [], r"\[asking\] has unknown entries: demands"),
         ("dates", "weekdays", ["Monday"], "7 different names"),
         ("dates", "moment", "{weekday} {day}", "must be a text that names day, month, time, weekday"),
         ("notices", "fallback", "I'll ask {who}.", "must be a text that names no field"),
@@ -189,7 +194,14 @@ def test_a_wrong_entry_is_refused_by_name(table: str, key: str, value: object, c
 
 @pytest.mark.parametrize(
     ("table", "key"),
-    [("words", "no"), ("reactions", "to_words"), ("dates", "day"), *(("notices", n) for n in NOTICES)],
+    [
+        ("words", "no"),
+        ("reactions", "to_words"),
+        ("claims", "done"),
+        ("asking", "phrases"),
+        ("dates", "day"),
+        *(("notices", n) for n in NOTICES),
+    ],
 )
 def test_a_missing_entry_is_refused_by_name(table: str, key: str) -> None:
     data = english()
