@@ -8,6 +8,9 @@ from shared.locales import load
 BOTH = (load("en"), load("ro"))
 
 CLAIMS = [
+    "Your cleaning with Dr. Popescu is set for Monday at 9:00.", "I've taken the liberty of booking Thursday for you.",
+    "Your cleaning on Thursday, December 3rd at 10:00 AM has been successfully booked!", "300 lei for groceries added.",
+    "That slot is booked for you.", "Both appointments have been cancelled.", "🎉 You're booked!", "Expense deleted ✅",
     "I've booked a cleaning for you on Thursday at 10:00.", "I have booked it.", "I booked you in for Thursday.",
     "We've booked your check-up.", "I have cancelled your appointment.", "I've canceled it.",
     "I’ve just cancelled your appointment.", "I have now moved your appointment to Friday.",
@@ -44,6 +47,9 @@ CLAIMS = [
 ]  # fmt: skip
 
 NO_CLAIMS = [
+    "We moved to a new building last year.", "We've updated our opening hours.", "We added a new dentist to our team.",
+    "That appointment no longer exists: it has been cancelled.", "That appointment was changed in the meantime.",
+    "It is done by: Dr. Marin.", "You can only move an appointment that has not been cancelled.",
     "I can't book.", "I can't book that for you.", "I cannot cancel appointments.", "I haven't booked anything.",
     "I have not booked anything yet.", "I have booked nothing.", "I've added no expense.", "I didn't cancel it.",
     "Nothing has been booked.", "Nothing was changed.", "No appointment has been cancelled.",
@@ -78,6 +84,8 @@ NO_CLAIMS = [
 ]  # fmt: skip
 
 ASKS = [
+    "Do you want to book the 10:00 slot?", "Shall I lock that in?", "Please let me know if you'd like to proceed.",
+    "You want to cancel your Friday appointment, right?", "Can you confirm that you want to cancel?",
     "Reply YES to confirm.", "Please reply YES.", "Reply with YES.", "Reply \"YES\" to book.", "Just say yes and it's yours.",
     "Answer with a yes.", "Text back YES.", "Type yes to go on.", "Write YES or NO.", "Send YES to confirm.",
     "Confirm by replying YES.", "Please confirm.", "Please confirm the booking.", "Can you confirm?", "Could you please confirm this?",

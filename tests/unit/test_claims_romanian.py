@@ -10,6 +10,8 @@ from shared.locales import load
 BOTH = (load("en"), load("ro"))
 
 CLAIMS = [
+    "Programarea a fost realizată cu succes.", "Joi la 10:00 este rezervat pentru dumneavoastră.", "Confirm programarea pentru joi la 10.",
+    "Da, v-am rezervat ora 10.", "Rezervat! Ne vedem joi.", "Programare efectuată ✅", "Vă confirm că programarea a fost mutată.",
     "Am programat un detartraj joi la 10:00.", "V-am programat joi la 10.", "Te-am programat pentru vineri.", "Am rezervat ora 10.",
     "V-am rezervat un loc.", "Am mutat programarea pe vineri.", "V-am mutat programarea.", "Am reprogramat vizita.", "Am anulat programarea.",
     "Am anulat-o.", "L-am anulat.", "Am adăugat 300 lei pentru cumpărături.", "Am adăugat cheltuiala.", "Am șters cheltuiala 1.", "Am sters-o.",
@@ -31,6 +33,8 @@ CLAIMS = [
 ]  # fmt: skip
 
 NO_CLAIMS = [
+    "Ne-am mutat în altă clădire.", "Am actualizat programul de lucru al clinicii.", "Programarea aceea nu mai există: a fost anulată.",
+    "Programarea aceea a fost schimbată între timp.", "Nu se poate anula o comandă care a fost trimisă.",
     "Nu pot programa.", "Nu pot anula programări de aici.", "Nu am programat nimic.", "N-am programat nimic.", "Nu v-am programat încă.", "Încă nu am anulat.",
     "Nu am reușit să vă programez.", "Nu am făcut programarea.", "Programarea nu a fost anulată.", "Programarea n-a fost anulată.", "Nu s-a schimbat nimic.", "Nimic nu a fost anulat.",
     "Nicio programare nu a fost mutată.", "Nu este confirmată încă.", "Programarea nu e confirmată.", "Nu sunteți programat.", "Nu cred că am programat asta.",
@@ -52,6 +56,7 @@ NO_CLAIMS = [
 ]  # fmt: skip
 
 ASKS = [
+    "Doriți să continuați?", "Sigur vreți să anulați?", "Aștept un răspuns cu DA.", "Îmi puteți confirma programarea?",
     "Răspundeți DA.", "Răspundeți DA pentru a confirma.", "Vă rog să răspundeți DA.", "Răspunde cu DA.", "Răspundeți cu „DA”.", "Scrieți DA sau NU.", "Scrie DA.", "Spuneți da și e gata.", "Trimiteți DA.",
     "Răspundeți doar DA.", "Confirmați?", "Confirmi?", "Confirmați, vă rog.", "Vă rog să confirmați.", "Vă rog confirmați programarea.", "Te rog să confirmi.", "Îmi confirmați?", "Puteți confirma?", "Poți confirma?",
     "Puteți să confirmați?", "Trebuie doar să confirmați.", "Dacă confirmați, programez.", "Odată ce confirmați, o fac.", "Aștept confirmarea dumneavoastră.", "Așteptăm confirmarea.", "Am nevoie de confirmarea dumneavoastră.",
