@@ -81,6 +81,13 @@ insert into clinic.opening (business, weekday, opens, closes) select business, 1
 insert into clinic.appointment (id, business, customer, dentist_no, service, starts_at, ends_at, idempotency_key)
   select gen_random_uuid(), business, customer, no, 'c', now(), now() + interval '30 min', 'k'
   from clinic.dentist join it using (business);
+insert into clinic.holiday (business, day, names) select business, '2026-12-25', '{{"en": "h"}}' from it;
+insert into clinic.time_off (business, dentist_no, starts_at, ends_at)
+  select business, no, now(), now() + interval '1 day' from clinic.dentist join it using (business);
+insert into clinic.hold (business, customer, dentist_no, starts_at, ends_at, expires_at)
+  select business, customer, no, now(), now() + interval '30 min', now() from clinic.dentist join it using (business);
+insert into clinic.patient (business, customer, name) select business, customer, 'x' from it;
+insert into clinic.change (business, key, customer, kind) select business, 'k', customer, 'rename' from it;
 insert into expenses.ledger (business, currency) select business, 'RON' from it;
 insert into expenses.numbering (business, customer, last_no) select business, customer, 1 from it;
 insert into expenses.expense (business, customer, no, item, amount, currency, added_at, added_key, state, deleted_at, deleted_key)
