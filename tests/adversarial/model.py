@@ -37,6 +37,7 @@ TEXTS = (
 )
 CLINIC = ("get_clinic_info", "find_slots", "list_my_appointments", "book_appointment", "reschedule_appointment", "cancel_appointment", "update_my_name")  # fmt: skip
 EXPENSES = ("get_total", "list_expenses", "add_expense", "delete_expense")
+WRITES = frozenset({*CLINIC[3:], *EXPENSES[2:]})
 ELSEWHERE = (
     "bookAppointmentV2",
     "list_tools",
@@ -84,12 +85,13 @@ class AdversarialModel:
         self._heard[said] += 1
         self.calls += 1
         draw = random.Random(f"{self._seed}/{said}/{self._heard[said]}")
-        tools = [tool.name for tool in request.tools]
+        offered = [tool.name for tool in request.tools if tool.name != "hand_over"]
+        tools = [name for name in offered for _ in range(3 if name in WRITES else 1)]
         return self._answer(draw, tools)
 
     def _answer(self, draw: random.Random, tools: list[str]) -> Answer:
         kind = draw.choices(
-            ("calls", "text", "cut", "failure", "refusal", "hand_over"), (70, 18, 3, 3, 2, 1)
+            ("calls", "text", "cut", "failure", "refusal", "hand_over"), (62, 26, 2, 3, 1, 1)
         )[0]
         usage = Usage(input=draw.randrange(3_000), output=draw.randrange(200))
         match kind:
@@ -114,7 +116,7 @@ class AdversarialModel:
 
     def _call(self, draw: random.Random, tools: list[str], at: int) -> ToolCall:
         name = draw.choice(ELSEWHERE) if draw.random() < 0.08 else draw.choice(tools or list(ELSEWHERE))
-        if draw.random() < 0.12:
+        if draw.random() < 0.1:
             arguments = draw.choice(BROKEN)
         else:
             given = self._arguments(draw, name)
