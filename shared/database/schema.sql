@@ -293,7 +293,7 @@ create table pending_action (
   digest bytea not null,
   confirmations_needed smallint not null,
   state text not null
-    check (state in ('customer', 'operator', 'executed', 'refused', 'declined', 'cleared', 'replaced', 'superseded')),
+    check (state in ('customer', 'operator', 'executed', 'refused', 'declined', 'cleared', 'replaced', 'superseded', 'unknown')),
   reason text,
   prompt uuid not null,
   at_seq bigint not null,
@@ -309,11 +309,13 @@ create table pending_action (
   decision uuid unique,
   decided text check (decided in ('approved', 'declined', 'expired')),
   decided_why text, decided_by text, decided_at timestamptz,
+  executing_since timestamptz,
   primary key (id, business),
   foreign key (conversation, business) references conversation (id, business),
   foreign key (turn, business) references turn (id, business));
 comment on column pending_action.step is 'the confirmation that its prompt asks for, first_prompt: the step''s first, where it was repeated, and clock_from its sending';
 comment on column pending_action.waits_until is 'when an approval that nobody gave is a decline';
+comment on column pending_action.executing_since is 'set before an effect outside this database is called for: found so, nobody knows what came of it';
 create unique index pending_action_open on pending_action (conversation) where state in ('customer', 'operator');
 create index pending_action_history on pending_action (conversation, id);
 create index pending_action_approval on pending_action (waits_until) where state = 'operator';
@@ -527,5 +529,5 @@ grant update (used_usd) on budget to leeway_pipeline;
 grant update (n, digest) on audit_head to leeway_pipeline;
 grant update (decision_owed, chain_length, chain_head) on conversation_state to leeway_pipeline;
 grant update (result) on tool_call to leeway_pipeline;
-grant update (step, repeats, first_prompt, clock_from, waits_until, at_seq, decision, decided, decided_why, decided_by, decided_at) on pending_action to leeway_pipeline;
+grant update (executing_since, step, repeats, first_prompt, clock_from, waits_until, at_seq, decision, decided, decided_why, decided_by, decided_at) on pending_action to leeway_pipeline;
 grant update (claimed_by, claimed_at, clock_set, remind_at, reminded_at, tell_at, told_at, released_by, note) on handoff to leeway_pipeline;

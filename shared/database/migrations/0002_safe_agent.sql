@@ -50,7 +50,12 @@ alter table pending_action
   add column waits_until timestamptz,
   add column decision uuid unique,
   add column decided text check (decided in ('approved', 'declined', 'expired')),
-  add column decided_why text, add column decided_by text, add column decided_at timestamptz;
+  add column decided_why text, add column decided_by text, add column decided_at timestamptz,
+  add column executing_since timestamptz,
+  drop constraint pending_action_state_check,
+  add constraint pending_action_state_check
+    check (state in ('customer', 'operator', 'executed', 'refused', 'declined', 'cleared', 'replaced', 'superseded', 'unknown'));
+comment on column pending_action.executing_since is 'set before an effect outside this database is called for: found so, nobody knows what came of it';
 comment on column pending_action.step is 'the confirmation that its prompt asks for, first_prompt: the step''s first, where it was repeated, and clock_from its sending';
 comment on column pending_action.waits_until is 'when an approval that nobody gave is a decline';
 create index pending_action_approval on pending_action (waits_until) where state = 'operator';
@@ -137,5 +142,5 @@ grant update (used_usd) on budget to leeway_pipeline;
 grant update (n, digest) on audit_head to leeway_pipeline;
 grant update (decision_owed, chain_length, chain_head) on conversation_state to leeway_pipeline;
 grant update (result) on tool_call to leeway_pipeline;
-grant update (step, repeats, first_prompt, clock_from, waits_until, at_seq, decision, decided, decided_why, decided_by, decided_at) on pending_action to leeway_pipeline;
+grant update (executing_since, step, repeats, first_prompt, clock_from, waits_until, at_seq, decision, decided, decided_why, decided_by, decided_at) on pending_action to leeway_pipeline;
 grant update (claimed_by, claimed_at, clock_set, remind_at, reminded_at, tell_at, told_at, released_by, note) on handoff to leeway_pipeline;
