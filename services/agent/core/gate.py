@@ -73,13 +73,14 @@ Passage = Allow | Ask | Deny
 
 
 def rule(tool: Tool | None, dials: Dials) -> Passage:
-    """What the dials and the tool's floor say to a call. A floor holds at every level."""
+    """What the dials and the tool's floor say to a call. A floor holds at every level; nobody is asked about a read."""
     if tool is None:
         return Deny(Code.UNKNOWN_TOOL)
     if dials.mode is Mode.OFF:
         return Deny(Code.AUTONOMY_OFF)
     ruling = decide(dials.level(tool), tool.risk)
-    if ruling is Ruling.DENY or (tool.kind is ToolKind.READ and ruling is Ruling.ASK):
+    asks = ruling is Ruling.ASK or tool.floor > 0
+    if ruling is Ruling.DENY or (asks and tool.kind is ToolKind.READ):
         return Deny(Code.NOT_PERMITTED_AT_LEVEL)
     if ruling is Ruling.ALLOW:
         return Ask(tool.floor) if tool.floor else Allow()
