@@ -85,7 +85,7 @@ NO_CLAIMS = [
 
 ASKS = [
     "Do you want to book the 10:00 slot?", "Shall I lock that in?", "Please let me know if you'd like to proceed.",
-    "You want to cancel your Friday appointment, right?", "Can you confirm that you want to cancel?",
+    "Can you confirm that you want to cancel?",
     "Reply YES to confirm.", "Please reply YES.", "Reply with YES.", "Reply \"YES\" to book.", "Just say yes and it's yours.",
     "Answer with a yes.", "Text back YES.", "Type yes to go on.", "Write YES or NO.", "Send YES to confirm.",
     "Confirm by replying YES.", "Please confirm.", "Please confirm the booking.", "Can you confirm?", "Could you please confirm this?",

@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.agent.core.confirmation import Answer, match
@@ -59,6 +59,7 @@ def test_what_is_left_out_as_deliberate_is_listed() -> None:
     assert EN.explicit_yes | RO.explicit_yes >= DELIBERATE
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.text(max_size=20), max_size=5))
 def test_what_cannot_be_seen_survives_the_file(texts: list[str]) -> None:
     assert list(from_lines(as_lines(texts))) == texts
@@ -73,12 +74,14 @@ LETTERS = st.characters(
 ASKING = st.sampled_from("?¿？;⁇؟^~<>{}[]|\\/@#%&+=`\x00\x07\x1b\ufffd\u202d\u202e\U000e0079")
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.sampled_from(YES_PHRASES), st.integers(0, 60), SIGNS | LETTERS | ASKING)
 def test_a_yes_with_one_thing_more_at_any_place_is_none(yes: str, at: int, more: str) -> None:
     text = yes[:at] + more + yes[at:]
     assert match([text], (EN, RO)) is not Answer.YES or words_of(text) in LISTED
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.sampled_from(YES_PHRASES),
     st.sampled_from("\u0336\u0335\u0337\u0338\u20e0\u20e3\u0489\u033d"),
@@ -88,6 +91,7 @@ def test_a_yes_that_is_struck_out_is_none(yes: str, strike: str, at: int) -> Non
     assert match([yes[:at] + strike + yes[at:]], (EN, RO)) is not Answer.YES
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.sampled_from(YES_PHRASES), st.sampled_from(YES_PHRASES), st.sampled_from(sorted(EN.no | RO.no)))
 def test_a_yes_and_a_no_in_any_order_are_no_yes(yes: str, other: str, no: str) -> None:
     for fragments in (
@@ -103,6 +107,7 @@ def test_a_yes_and_a_no_in_any_order_are_no_yes(yes: str, other: str, no: str) -
         )
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.lists(st.sampled_from(YES_PHRASES), min_size=1, max_size=5),
     st.lists(st.sampled_from(["", " ", "\u200b"]), max_size=3),
@@ -111,12 +116,14 @@ def test_only_yeses_however_many_are_one(yeses: list[str], blanks: list[str]) ->
     assert match([*blanks, *yeses, *blanks], (EN, RO)) is Answer.YES
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.text(min_size=1, max_size=40))
 def test_a_random_text_is_a_yes_only_if_its_normal_form_is_listed(text: str) -> None:
     normal = {locale.normalise(text) for locale in (EN, RO)}
     assert match([text], (EN, RO)) is not Answer.YES or normal & (EN.explicit_yes | RO.explicit_yes)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.sampled_from(YES_PHRASES), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_however_its_marks_are_stored_it_is_the_same(yes: str, form: str) -> None:
     assert match([unicodedata.normalize(form, yes)], (EN, RO)) is Answer.YES

@@ -1,7 +1,7 @@
 """Reactions that a phone sends as text: known for what they are, whatever they quote."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.agent.core.confirmation import Answer, match
@@ -77,6 +77,7 @@ VERBS = (
 )
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.sampled_from(VERBS), st.sampled_from(["“{}”", '"{}"', "„{}”", "„{}“", "«{}»"]), st.text(max_size=200)
 )
@@ -86,6 +87,7 @@ def test_whatever_a_reaction_quotes_it_is_neither_a_yes_nor_a_request(
     assert answer(f"{verb} {quote.format(quoted)}") is Answer.REACTION
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.sampled_from(sorted(EN.explicit_yes | RO.explicit_yes)))
 def test_a_yes_beside_a_reaction_confirms_nothing(yes: str) -> None:
     assert match([yes, "Disliked “YES”"], (EN, RO)) is Answer.REACTION
