@@ -128,7 +128,7 @@ async def asked(place: Ground, **action: Any) -> tuple[ConversationId, ActionId]
     """An action that the customer confirmed and that waits for an operator."""
     until = await place.now() + timedelta(hours=24)
     plain = {"state": "operator", "asked": "both", "waits_until": until}
-    conversation, draft, made = await prompted(place, action=plain | action, state="sent", reason=None)
+    conversation, _, made = await prompted(place, action=plain | action, state="sent", reason=None)
     return conversation, made
 
 
@@ -825,7 +825,7 @@ async def test_a_decision_that_can_not_be_written_down_is_none(
         raise ConnectionResetError
 
     conversation, draft = await drafted(place)
-    asking, action = await asked(place)
+    _, action = await asked(place)
     human = await handed(place)
     calls: dict[str, Callable[[], Awaitable[Outcome]]] = {
         "approve": lambda: ours.approve(action, by="ana"),

@@ -36,7 +36,7 @@ reply as (
   from row where o.id = $1 and o.conversation = row.conversation and o.state || '' = 'draft' and o.round = $3 and sha256(convert_to(o.body, 'UTF8')) = $4
   returning o.id, o.business),
 letter as (
-  update dead d set settled_at = now(), settled_how = 'sent by ' || $6::text from reply where d.stage = 'dispatch' and d.subject = reply.id and d.settled_at is null)
+  update dead d set settled_at = now(), settled_how = 'sent by ' || $6::text from reply where d.stage = 'dispatch' and d.subject = reply.id and coalesce(d.settled_at, 'infinity') = 'infinity')
 insert into draft_decision (outbound, business, round, decision, text_digest, decided_by) select id, business, $3, $5, $4, $6 from reply
 on conflict do nothing returning outbound
 
@@ -53,7 +53,7 @@ reply as (
   from row where o.id = $1 and o.conversation = row.conversation and o.state || '' = 'draft' and o.round = $3 and sha256(convert_to(o.body, 'UTF8')) = $4
   returning o.id, o.business),
 letter as (
-  update dead d set settled_at = now(), settled_how = 'discarded by ' || $5::text from reply where d.stage = 'dispatch' and d.subject = reply.id and d.settled_at is null),
+  update dead d set settled_at = now(), settled_how = 'discarded by ' || $5::text from reply where d.stage = 'dispatch' and d.subject = reply.id and coalesce(d.settled_at, 'infinity') = 'infinity'),
 decision as (
   insert into draft_decision (outbound, business, round, decision, text_digest, decided_by) select id, business, $3, 'discard', $4, $5 from reply
   on conflict do nothing returning outbound)
@@ -107,7 +107,7 @@ with row as (
     due_at = case when s.opted_out_at is null and (s.customer_seq > s.handled_seq or s.decision_owed is not null) then coalesce(s.due_at, now()) else s.due_at end
   where s.conversation = $1 and s.state = 'handoff' and s.handoff_epoch = $2 returning s.conversation, s.due_at),
 released as (
-  update handoff h set released_at = business_now(), released_by = $3, note = $4 from row where h.conversation = row.conversation and h.released_at is null)
+  update handoff h set released_at = business_now(), released_by = $3, note = $4 from row where h.conversation = row.conversation and h.epoch = $2 and coalesce(h.released_at, 'infinity') = 'infinity')
 select row.due_at is not null as due from row
 
 -- name: take
