@@ -127,6 +127,9 @@ class Tool:
     floor: int = 0  # confirmations needed at every level
     level: int = DEFAULT_LEVEL
     asked: Asked = Asked.CUSTOMER  # who, where the level asks
+    # Its effect is not in this database: `execute` gets no SQL, is called outside a transaction and only once for a key. When
+    # nobody can tell whether it went through, it is a person's task and never repeated.
+    outside: bool = False
     read: Read | None = None
     check: Check | None = None  # the dry run: at the proposal, and again at execution
     execute: Execute | None = None  # idempotent by the key it is given

@@ -25,10 +25,10 @@ from services.agent.engines.outcome import (
     Stopped,
 )
 from services.agent.engines.tool_loop import ToolLoop
-from services.agent.execution import done_text
 from services.agent.ports import Commit, Receipt, Turns, TurnState
 from services.agent.questions import Questions
 from services.agent.reminded import Reminded
+from services.agent.writing import done_text
 from shared.autonomy import Mode
 from shared.locales import load
 from shared.packs import Pack
@@ -69,6 +69,9 @@ class Answering:
         """Decide, match, or understand; and commit. Raises Unavailable when what it needs is away."""
         if turn.decides:
             await self._confirming.decide(turn)
+            return
+        if turn.pending is not None and turn.pending.executing:
+            await self._confirming.found_executing(turn)
             return
         if turn.taken.nothing_to_read and turn.taken.button is None:
             await self._cannot_read(turn)

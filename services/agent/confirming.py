@@ -1,4 +1,4 @@
-"""What becomes of a pending action, by the customer's words, their press of a button, or an operator's decision. No model call."""
+"""What becomes of a pending action: by the customer's words, a press of a button, an operator's decision. No model call."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,9 +25,10 @@ from services.agent.core.pending import (
     meet,
 )
 from services.agent.core.turn import Decided, Decision, Pending, Turn
-from services.agent.execution import Ended, Executor
+from services.agent.execution import Executor
 from services.agent.ports import Turns
 from services.agent.questions import context_of
+from services.agent.steps import Ended
 from shared.digest import canonical
 from shared.locales import load
 from shared.packs import Pack, Proposal, Tool
@@ -89,6 +90,10 @@ class Confirming:
                 raise AssertionError("a new request is for the engine")
             case _:
                 assert_never(meeting)
+
+    async def found_executing(self, turn: Turn) -> None:
+        """An effect outside the record was called for and its end is not known: a person's task, whatever was said."""
+        await self._execute(turn, _pending(turn), None)
 
     async def decide(self, turn: Turn) -> None:
         """A decision was made on the pending action. One that has ended meanwhile is decided for nobody."""

@@ -40,6 +40,7 @@ class MemoryTurns:
     confirmations: dict[ActionId, set[MessageId]] = field(default_factory=dict)
     settled_prompts: list[OutboundId] = field(default_factory=list)
     pages: set[tuple[BusinessId, bytes]] = field(default_factory=set)
+    executing: set[ActionId] = field(default_factory=set)
     executions: int = 0
 
     async def claim(self, conversations: Sequence[ConversationId], share: Share) -> Sequence[Turn]:
@@ -141,6 +142,9 @@ class MemoryExecution:
 
     async def record(self, tool: ToolRecord) -> None:
         self._steps.append(lambda: self._turns.stored_tools.append(tool))
+
+    async def executing(self, action: ActionId) -> None:
+        self._steps.append(lambda: self._turns.executing.add(action))
 
     async def commit(self, commit: Commit) -> Committed:
         assert commit.sealed is not None, "a commit carries its evidence"

@@ -314,6 +314,7 @@ class PostgresExecution:
             step=row["step"],
             repeats=row["repeats"],
             decision=read_decision(row["decided"], row["decided_why"], row["decided_by"]),
+            executing=row["executing"],
         )
         return Locked(dials=dials, pending=stored, confirmations=row["confirmations"])
 
@@ -355,6 +356,9 @@ class PostgresExecution:
             tool.result,
             tool.why,
         )
+
+    async def executing(self, action: ActionId) -> None:
+        await self._transaction.fetch(QUERIES["executing"], action)
 
     async def commit(self, commit: Commit) -> Committed:
         return _committed(await self._transaction.fetch(QUERIES["commit_full"], *_full(commit)))

@@ -161,6 +161,7 @@ def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pend
         clock_from=action[12],
         prompt=shown,
         decision=read_decision(action[14], action[15], action[16]),
+        executing=action[17],
     )
 
 

@@ -31,7 +31,7 @@ gathered as materialized (
     k.id as account, k.channel, k.mode as account_mode, c.customer, p.name as customer_name,
     (select array_agg(row (l.tool, l.level, l.asked)) from tool_level l where l.business = r.business) as levels,
     (select row (a.id, a.tool, a.arguments, a.shown, a.digest, a.summary, a.confirmations_needed, a.asked, a.state, a.at_seq, a.step, a.repeats, a.clock_from, a.prompt,
-        a.decided, a.decided_why, a.decided_by)
+        a.decided, a.decided_why, a.decided_by, a.executing_since is not null)
       from pending_action a where a.conversation = r.conversation and a.state in ('customer', 'operator')) as action,
     (select array_agg(row (m.seq, m.id, m.kind, m.body, m.button, m.quoted, m.channel_at, m.received_at, m.verdict, m.reason) order by m.seq)
       from inbound_message m where m.conversation = r.conversation and m.seq > r.handled_seq - 20 and m.seq <= r.guarded_seq) as messages,
@@ -323,7 +323,7 @@ for no key update of s
 -- name: lock_action
 -- X: then the action, if it still waits, for whomever the turn found it waiting for.
 -- $1 conversation uuid · $2 action uuid · $3 waits for text
-select a.tool, a.arguments, a.shown, a.digest, a.summary, a.confirmations_needed, a.asked, a.step, a.repeats, a.decided, a.decided_why, a.decided_by,
+select a.tool, a.arguments, a.shown, a.digest, a.summary, a.confirmations_needed, a.asked, a.step, a.repeats, a.decided, a.decided_why, a.decided_by, a.executing_since is not null as executing,
   (select count(*) from confirmation c where c.action = a.id)::int as confirmations
 from pending_action a where a.conversation = $1 and a.id = $2 and a.state = $3 for no key update of a
 
@@ -351,8 +351,13 @@ where id = $1 and (state in ('unknown', 'sending') or (state = 'draft' and reaso
 -- $1 turn uuid · $2 business int · $3 n int · $4 position int · $5 call id text · $6 tool text · $7 arguments text · $8 decision text · $9 reason text · $10 result text · $11 why text
 with stored as (
   insert into tool_call (turn, business, n, position, call_id, tool, arguments, decision, reason, result, why) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-  on conflict do nothing returning turn)
+  on conflict (turn, n, position) do update set result = excluded.result where tool_call.result = '{"status":"executing"}' returning turn)
 update turn t set fruitless = 0 where t.id = $1 returning t.id
+
+-- name: executing
+-- X: committed before an effect outside the record is called for.
+-- $1 action uuid
+update pending_action set executing_since = now() where id = $1 returning id
 
 -- name: receipt_of
 -- Whether an action ran, asked after a connection was lost at COMMIT.

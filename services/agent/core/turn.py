@@ -129,6 +129,7 @@ class Pending:
     repeats: int = 0  # how often this step's question was asked again
     clock_from: datetime | None = None  # the first sending of this step's question, where it was asked again
     prompt: Prompt | None = None  # None: it ended, or there is none, as an operator alone is asked
+    executing: bool = False  # its effect outside the record was called for, and nobody knows what came of it
     decision: Decision | None = None
 
     @property

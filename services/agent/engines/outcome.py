@@ -18,6 +18,7 @@ class FallbackReason(StrEnum):
     BUDGET = "budget"
     PROMPT_TOO_LONG = "prompt_too_long"
     NO_PACK = "no_pack"
+    ACTION_UNKNOWN = "action_unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

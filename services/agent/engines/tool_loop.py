@@ -23,7 +23,8 @@ from services.agent.engines.outcome import (
     SoFar,
     Stopped,
 )
-from services.agent.execution import Executor, Place
+from services.agent.execution import Executor
+from services.agent.performing import EXECUTING, Place
 from services.agent.ports import Metered, NewAction, Receipt, ToolRecord, Trace, Turns
 from shared.digest import canonical
 from shared.llm.port import (
@@ -74,6 +75,7 @@ class Work:
     receipts: list[Receipt] = field(default_factory=list)
     asks: NewAction | None = None
     level_0: bool = False
+    unknown: bool = False  # an effect outside the record has no known end
 
     @property
     def turn(self) -> Turn:
@@ -147,7 +149,9 @@ class ToolLoop:
             work.unstored.clear()
         return got
 
-    async def _handle(self, work: Work, answer: Answer, *, n: int) -> Asks | HandsOver | Stopped | None:
+    async def _handle(
+        self, work: Work, answer: Answer, *, n: int
+    ) -> Asks | HandsOver | Falls | Stopped | None:
         """The calls of one answer, in order, one at a time. One that asks ends the loop when all were handled."""
         records: list[ToolRecord] = []
         for position, call in enumerate(answer.calls):
@@ -158,6 +162,8 @@ class ToolLoop:
             record = await self._one(work, place)
             if record is None:
                 return Stopped()
+            if work.unknown:
+                return Falls(reason=FallbackReason.ACTION_UNKNOWN, so_far=work.so_far())
             records.append(record)
         if work.asks is not None:
             return Asks(action=work.asks, so_far=work.so_far())
@@ -174,6 +180,7 @@ class ToolLoop:
         work.level_0 = work.level_0 or holds_the_reply(tool, turn.dials)
         if (stored := _stored(turn, place)) is not None:
             work.note(stored, stored=True)
+            work.unknown = work.unknown or stored.result == canonical(EXECUTING)
             if tool is not None and tool.kind is ToolKind.ACTION:
                 work.receipts += await self._receipts_for(work, place)
             return stored
@@ -226,7 +233,8 @@ class ToolLoop:
         if performed is None:
             return None
         record = replace(performed.record, why=allowed)
-        work.note(record, stored=performed.receipt is not None)
+        work.unknown = performed.unknown
+        work.note(record, stored=performed.receipt is not None or tool.outside)
         work.receipts += [performed.receipt] if performed.receipt else []
         return record
 
