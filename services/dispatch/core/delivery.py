@@ -133,14 +133,15 @@ def decide(reply: Snapshot) -> Decision:
         return Wait(reply.now + timedelta(seconds=60))
     if reply.account_waits_until is not None and reply.account_waits_until > reply.now:
         return Wait(reply.account_waits_until)
-    if (barred := _autonomy(reply)) is not None:
-        return barred
-    if _is_superseded(reply):
-        return Supersede()
+    return _autonomy(reply) or (Supersede() if _is_superseded(reply) else _in_quiet(reply) or Send())
+
+
+def _in_quiet(reply: Snapshot) -> Wait | None:
+    """Reminders wait for the end of the quiet hours; answers don't."""
+    if reply.origin is not Origin.REMINDER or reply.parts_sent:
+        return None
     quiet = quiet_for(reply.local_now, reply.quiet_from, reply.quiet_to)
-    if reply.origin is Origin.REMINDER and quiet is not None and not reply.parts_sent:
-        return Wait(reply.now + quiet)
-    return Send()
+    return None if quiet is None else Wait(reply.now + quiet)
 
 
 def _autonomy(reply: Snapshot) -> MakeDraft | None:
