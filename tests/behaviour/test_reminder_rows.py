@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from services.agent.core.reminder import Button, NewReminder, Press
+from services.agent.core.reminder import NewReminder
 from services.dispatch.core.delivery import DraftReason, MakeDraft, decide
 from shared.ids import AccountId, BusinessId, ConversationId, CustomerId, OutboundId, new_id
 from tests.behaviour.test_outbox import outbox_of
@@ -316,22 +316,3 @@ async def test_a_reminder_is_found_by_the_conversation_that_it_went_to_and_by_no
     assert (found.tool, found.thanks) == ("cancel_appointment", "Thank you!")
     assert await hand.record.reminder(other, key) is None
     assert await hand.record.reminder(conversation, new_id()) is None
-
-
-@pytest.mark.parametrize("press", list(Press))
-def test_a_button_reads_as_it_was_written(press: Press) -> None:
-    button = Button(reminder=new_id(), press=press)
-    assert Button.decode(button.encode()) == button
-
-
-ID = UUID(int=7).hex
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "rm", "rm:", f"rm:{ID}", f"rm:{ID}:", f"rm:{ID}:yes", f"rm:{ID}:keep:1", f"pa:{ID}:keep", "rm:x:keep",
-     f"RM:{ID}:keep", f"rm:{ID.upper()}:keep".replace("0", "A"), f"rm:{{{ID}}}:keep", f"rm:{ID}:KEEP", f"rm:{UUID(int=7)}:keep",
-     f"rm:urn:uuid:{ID}:keep", "rm:\x00:keep", f"rm:{ID} :keep", "rm:" + "9" * 10_000 + ":keep"],
-)  # fmt: skip
-def test_what_only_looks_like_a_button_is_none(text: str) -> None:
-    assert Button.decode(text) is None
