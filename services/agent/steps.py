@@ -121,7 +121,7 @@ class Steps:
 
     async def _unknown(self, execution: Execution, stored: Pending) -> Result:
         """Nobody can tell whether it went through: people look, and it is never repeated by itself."""
-        text = load(self._turn.locale).notice("action_unknown", summary=stored.summary.rstrip("."))
+        text = load(self._turn.locale).notice("action_unknown", summary=stored.summary)
         commit = ending(
             saying(self._turn, Ended.UNKNOWN, text), as_="unknown", result=canonical({"error": "unknown"})
         )
