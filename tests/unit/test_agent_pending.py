@@ -1,7 +1,8 @@
-"""What a turn's words mean to a pending action: the table of the specification, and that nothing else confirms."""
+"""What a turn's words mean to a pending action: the two tables of the specification, and that nothing else confirms."""
 
 from datetime import datetime, timedelta
 from itertools import product
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,82 +21,135 @@ from services.agent.core.pending import (
     PromptIsTheAnswer,
     Recheck,
     Repeat,
+    StillWaiting,
     WaitForPrompt,
+    Withdrawn,
     meet,
 )
-from services.agent.core.turn import Heard, PromptState, Taken
+from services.agent.core.turn import Pending, PromptState, Taken, WaitsFor
 from shared.ids import ActionId, MessageId
 from shared.messages import MessageKind
-from tests.support.factories import NOON, heard, pending
+from tests.support.factories import NOON, heard, pending, prompt
 
 ACTION = pending().id
 OTHER = ActionId(UUID(int=0xBAD))
+SOON = NOON + timedelta(seconds=30)
+OF_PROMPT = "prompt-on-the-channel"
+ELSEWHERE = "another-message"
+
 CLEARS, LEAVES = NewRequest(clears=True), NewRequest(clears=False)
-NEVER_SENT = {"at_send_seq": None, "sent_at": None}
+ONCE_MORE = Repeat(counts=True, keeps_clock=True)  # a soft yes: its fifteen minutes stay
+ONCE_AGAIN = Repeat(counts=True, keeps_clock=False)  # nobody knows whether it arrived
+AIMED_ELSEWHERE = Repeat(counts=False, keeps_clock=True)
+NEVER_SENT: dict[str, Any] = {"at_send_seq": None, "sent_at": None, "provider_ids": frozenset()}
+
+
+def asked(
+    state: PromptState = PromptState.SENT, *, sending: dict[str, Any] | None = None, **fields: Any
+) -> Pending:
+    """An action whose prompt is in that state; seq 1 is older than its sending, 2 is newer."""
+    if sending is None:
+        sending = NEVER_SENT if state in (PromptState.DRAFT, PromptState.QUEUED) else {}
+    return pending(prompt=prompt(state=state, **sending), **fields)
 
 
 def said(
-    text: str = "yes", *, seq: int = 2, at: datetime | None = None, received: datetime | None = None
+    text: str = "yes",
+    *,
+    seq: int = 2,
+    at: datetime = SOON,
+    received: datetime | None = None,
+    **fields: Any,
 ) -> Taken:
-    at = at or NOON + timedelta(seconds=30)
-    return Taken(messages=(heard(seq, text, channel_at=at, received_at=received or at),), seq_to=seq)
-
-
-def pressed(
-    button: str | None = None, *, seq: int = 2, at: datetime | None = None, press: Press = Press.CONFIRM
-) -> Taken:
-    at = at or NOON + timedelta(seconds=30)
-    id_ = Button(action=ACTION, step=1, press=press).encode() if button is None else button
-    one = heard(seq, "Confirm", kind=MessageKind.BUTTON, button=id_, channel_at=at, received_at=at)
+    one = heard(seq, text, channel_at=at, received_at=received or at, **fields)
     return Taken(messages=(one,), seq_to=seq)
 
 
-def confirmed(seq: int = 2, *, by_button: bool) -> Confirmed:
-    return Confirmed(MessageId(UUID(int=seq)), by_button=by_button)
+def pressed(
+    button: str | None = None,
+    *,
+    seq: int = 2,
+    at: datetime = SOON,
+    press: Press = Press.CONFIRM,
+    step: int = 1,
+    action: ActionId = ACTION,
+) -> Taken:
+    id_ = Button(action=action, step=step, press=press).encode() if button is None else button
+    return said("Confirm", seq=seq, at=at, kind=MessageKind.BUTTON, button=id_)
 
 
-# The table: the prompt's state, against a plain yes and against its button. Seq 1 is older than the prompt, 2 is newer.
+def confirmed(seq: int = 2, *, settles: bool = False) -> Confirmed:
+    return Confirmed(MessageId(UUID(int=seq)), settles=settles)
+
+
+# The first table: the prompt's state, against a plain yes, a yes that quotes it, and its button
 
 TABLE = [
-    # prompt, its sending, yes older, yes newer, button
-    (PromptState.DRAFT, NEVER_SENT, PromptIsTheAnswer(), CLEARS, PromptIsTheAnswer()),
-    (PromptState.QUEUED, NEVER_SENT, WaitForPrompt(), CLEARS, PromptIsTheAnswer()),
-    (PromptState.SENDING, {}, WaitForPrompt(), WaitForPrompt(), confirmed(by_button=True)),
-    (PromptState.UNKNOWN, {}, Repeat(), Repeat(), confirmed(by_button=True)),
-    (PromptState.SENT, {}, PromptIsTheAnswer(), confirmed(by_button=False), confirmed(by_button=True)),
+    # the prompt is, a yes older than it, a yes newer, one that quotes it, its button
+    (PromptState.DRAFT, PromptIsTheAnswer(), CLEARS, CLEARS, PromptIsTheAnswer()),
+    (PromptState.QUEUED, WaitForPrompt(), CLEARS, CLEARS, PromptIsTheAnswer()),
+    (PromptState.SENDING, WaitForPrompt(), WaitForPrompt(), confirmed(settles=True), confirmed(settles=True)),
+    (PromptState.UNKNOWN, ONCE_AGAIN, ONCE_AGAIN, confirmed(settles=True), confirmed(settles=True)),
+    (PromptState.SENT, PromptIsTheAnswer(), confirmed(), confirmed(settles=True), confirmed(settles=True)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("state", "sending", "older", "newer", "button"), TABLE, ids=[row[0].value for row in TABLE]
+    ("state", "older", "newer", "quoting", "button"), TABLE, ids=[row[0].value for row in TABLE]
 )
-def test_a_prompt_meets_a_yes_and_its_button(
-    state: PromptState, sending: dict[str, object], older: Meeting, newer: Meeting, button: Meeting
+def test_a_prompt_meets_a_yes_a_quote_of_it_and_its_button(
+    state: PromptState, older: Meeting, newer: Meeting, quoting: Meeting, button: Meeting
 ) -> None:
-    action = pending(prompt_state=state, **sending)
+    action = asked(state)
     assert meet(action, said(seq=1), Answer.YES) == older
     assert meet(action, said(seq=2), Answer.YES) == newer
-    assert meet(action, pressed(seq=2), Answer.OTHER) == button
+    assert meet(action, said(quoted=OF_PROMPT), Answer.YES) == quoting
+    assert meet(action, pressed(), Answer.OTHER) == button
 
 
 def test_the_table_has_every_state_of_a_prompt() -> None:
     assert [row[0] for row in TABLE] == list(PromptState)
 
 
+@pytest.mark.parametrize("answer", [Answer.YES, Answer.SOFT_YES, Answer.NO])
+def test_what_quotes_a_message_nobody_knows_yet_waits_for_a_prompt_that_is_being_sent(answer: Answer) -> None:
+    """Its id on the channel comes with the settling: until then nobody can tell that it is not the prompt."""
+    sending = asked(PromptState.SENDING, sending={"provider_ids": frozenset()})
+    assert meet(sending, said(quoted=OF_PROMPT), answer) == WaitForPrompt()
+
+
+def test_a_prompt_of_unknown_outcome_is_repeated_once() -> None:
+    assert meet(asked(PromptState.UNKNOWN, repeats=1), said(), Answer.YES) == CLEARS
+    assert meet(asked(PromptState.UNKNOWN), said(), Answer.SOFT_YES) == ONCE_AGAIN
+
+
+def test_a_quote_of_the_question_s_first_asking_is_one_of_its_prompt() -> None:
+    twice = asked(repeats=1, sending={"provider_ids": frozenset({"first", "second"})})
+    for one in ("first", "second"):
+        assert meet(twice, said(quoted=one), Answer.YES) == confirmed(settles=True)
+
+
+# The second table: the turn's text
+
 WORDS = [
     # the turn's text is, answer, turn, outcome
-    ("an explicit yes", Answer.YES, said(), confirmed(by_button=False)),
+    ("an explicit yes", Answer.YES, said(), confirmed()),
     ("a no", Answer.NO, said("no"), Declined()),
-    ("a soft yes, which nothing confirms", Answer.SOFT_YES, said("ok"), CLEARS),
+    ("a no that quotes the prompt", Answer.NO, said("no", quoted=OF_PROMPT), Declined()),
+    ("a soft yes", Answer.SOFT_YES, said("ok"), ONCE_MORE),
+    ("a soft yes that quotes the prompt", Answer.SOFT_YES, said("ok", quoted=OF_PROMPT), ONCE_MORE),
+    ("a reaction, typed by a phone", Answer.REACTION, said("Liked “…YES…”"), ONCE_MORE),
     ("anything else", Answer.OTHER, said("yes but at 3pm"), CLEARS),
-    ("the button of this action", Answer.OTHER, pressed(), confirmed(by_button=True)),
+    ("anything else that quotes the prompt", Answer.OTHER, said("at 3pm", quoted=OF_PROMPT), CLEARS),
+    ("anything else that quotes something else", Answer.OTHER, said("at 3pm", quoted=ELSEWHERE), CLEARS),
+    ("the button of this action", Answer.OTHER, pressed(), confirmed(settles=True)),
     ("its cancel button", Answer.OTHER, pressed(press=Press.CANCEL), Declined()),
-    ("the button of another action", Answer.OTHER, pressed(Button(action=OTHER, step=1, press=Press.CONFIRM).encode()),
-     NoLongerOpen()),
-    ("the cancel button of another action", Answer.OTHER,
-     pressed(Button(action=OTHER, step=1, press=Press.CANCEL).encode()), NoLongerOpen()),
-    ("the button of another step", Answer.OTHER, pressed(Button(action=ACTION, step=2, press=Press.CONFIRM).encode()),
-     NoLongerOpen()),
+    ("the button of another action", Answer.OTHER, pressed(action=OTHER), NoLongerOpen()),
+    ("the cancel button of another action", Answer.OTHER, pressed(action=OTHER, press=Press.CANCEL), NoLongerOpen()),
+    ("the button of a step not asked for yet", Answer.OTHER, pressed(step=2), NoLongerOpen()),
+    ("a yes that quotes another message", Answer.YES, said(quoted=ELSEWHERE), AIMED_ELSEWHERE),
+    ("a soft yes that quotes another message", Answer.SOFT_YES, said("ok", quoted=ELSEWHERE), AIMED_ELSEWHERE),
+    ("a no that quotes another message", Answer.NO, said("no", quoted=ELSEWHERE), AIMED_ELSEWHERE),
     ("a button that is none of ours", Answer.OTHER, pressed("buy-now"), NoLongerOpen()),
     ("a button whose label says yes", Answer.YES, pressed("buy-now"), NoLongerOpen()),
     ("a button without an id", Answer.OTHER, pressed(""), NoLongerOpen()),
@@ -109,6 +163,20 @@ def test_a_pending_action_meets(answer: Answer, taken: Taken, outcome: Meeting) 
     assert meet(pending(), taken, answer) == outcome
 
 
+def test_a_second_soft_yes_is_a_new_request() -> None:
+    assert meet(asked(repeats=1), said("ok"), Answer.SOFT_YES) == CLEARS
+
+
+def test_quotes_of_something_else_are_repeated_as_often_as_they_come() -> None:
+    assert meet(asked(repeats=1), said(quoted=ELSEWHERE), Answer.YES) == AIMED_ELSEWHERE
+
+
+def test_of_two_quotes_both_must_be_of_the_prompt() -> None:
+    at = {"channel_at": SOON, "received_at": SOON}
+    one, two = heard(2, "yes", quoted=OF_PROMPT, **at), heard(3, "yes", quoted=ELSEWHERE, **at)
+    assert meet(pending(), Taken(messages=(one, two), seq_to=3), Answer.YES) == AIMED_ELSEWHERE
+
+
 @pytest.mark.parametrize("answer", Answer)
 def test_words_meet_nothing_when_nothing_is_pending(answer: Answer) -> None:
     assert meet(None, said(), answer) == LEAVES
@@ -120,22 +188,102 @@ def test_a_button_meets_nothing_when_nothing_is_pending(press: Press) -> None:
 
 
 @pytest.mark.parametrize("answer", Answer)
-def test_a_message_that_quotes_another_confirms_nothing(answer: Answer) -> None:
-    quoting = heard(2, "yes", quoted="something", channel_at=NOON + timedelta(seconds=30))
-    assert meet(pending(), Taken(messages=(quoting,), seq_to=2), answer) == CLEARS
+@pytest.mark.parametrize("quoted", [None, OF_PROMPT])
+def test_the_words_under_a_picture_are_a_request_and_no_answer(answer: Answer, quoted: str | None) -> None:
+    assert meet(pending(), said(kind=MessageKind.MEDIA, quoted=quoted), answer) == CLEARS
 
 
-@pytest.mark.parametrize("answer", Answer)
-def test_the_words_under_a_picture_are_a_request_and_no_answer(answer: Answer) -> None:
-    captioned = heard(2, "yes", kind=MessageKind.MEDIA, channel_at=NOON + timedelta(seconds=30))
-    assert meet(pending(), Taken(messages=(captioned,), seq_to=2), answer) == CLEARS
+def test_a_caption_beside_a_yes_makes_it_a_request() -> None:
+    at = {"channel_at": SOON, "received_at": SOON}
+    captioned = heard(3, "yes", kind=MessageKind.MEDIA, **at)
+    both = Taken(messages=(*said().messages, captioned), seq_to=3)
+    assert meet(pending(), both, Answer.YES) == CLEARS
 
 
 def test_a_picture_without_words_takes_nothing_from_a_yes() -> None:
-    at = NOON + timedelta(seconds=30)
-    picture = heard(3, "", kind=MessageKind.MEDIA, channel_at=at, received_at=at, unsupported=True)
+    picture = heard(3, "", kind=MessageKind.MEDIA, channel_at=SOON, received_at=SOON, unsupported=True)
     with_it = Taken(messages=(*said().messages, picture), seq_to=3)
-    assert meet(pending(), with_it, Answer.YES) == confirmed(3, by_button=False)
+    assert meet(pending(), with_it, Answer.YES) == confirmed(3)
+
+
+# A reaction that came as a text answers nothing
+
+REACTIONS = [
+    ("before the prompt was sent", pending(), said(seq=1)),
+    ("after the question was repeated", asked(repeats=1), said()),
+    ("after its fifteen minutes", pending(), said(at=NOON + timedelta(minutes=16))),
+    ("while the prompt is being sent", asked(PromptState.SENDING), said()),
+    ("while the prompt waits", asked(PromptState.QUEUED), said()),
+    ("while the prompt is a draft", asked(PromptState.DRAFT), said()),
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "taken"), [row[1:] for row in REACTIONS], ids=[row[0] for row in REACTIONS]
+)
+def test_a_reaction_does_nothing(action: Pending, taken: Taken) -> None:
+    assert meet(action, taken, Answer.REACTION) == PromptIsTheAnswer()
+
+
+# Two steps
+
+SECOND = asked(confirmations_needed=2, step=2)
+
+
+def test_the_second_step_is_confirmed_by_its_own_button() -> None:
+    assert meet(SECOND, pressed(step=2), Answer.OTHER) == confirmed(settles=True)
+
+
+@pytest.mark.parametrize("minutes", [1, 16, 60 * 30])
+def test_the_button_of_the_first_step_confirms_nothing_more(minutes: int) -> None:
+    at = NOON + timedelta(minutes=minutes)
+    assert meet(SECOND, pressed(step=1, at=at), Answer.OTHER) == AIMED_ELSEWHERE
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_either_step_s_cancel_button_declines(step: int) -> None:
+    assert meet(SECOND, pressed(step=step, press=Press.CANCEL), Answer.OTHER) == Declined()
+
+
+def test_the_button_of_the_step_asked_for_is_ignored_while_nobody_can_have_seen_it() -> None:
+    queued = asked(PromptState.QUEUED, confirmations_needed=2, step=2)
+    assert meet(queued, pressed(step=2), Answer.OTHER) == PromptIsTheAnswer()
+    assert meet(queued, pressed(step=2, press=Press.CANCEL), Answer.OTHER) == PromptIsTheAnswer()
+    assert meet(queued, pressed(step=1), Answer.OTHER) == AIMED_ELSEWHERE
+    assert meet(queued, pressed(step=1, press=Press.CANCEL), Answer.OTHER) == Declined()
+
+
+# What waits for an operator
+
+OPERATORS = pending(waits_for=WaitsFor.OPERATOR)
+
+WAITING = [
+    ("a yes", Answer.YES, said(), StillWaiting()),
+    ("a soft yes", Answer.SOFT_YES, said("ok"), StillWaiting()),
+    ("a no", Answer.NO, said("no"), Withdrawn()),
+    ("a no that quotes another message", Answer.NO, said("no", quoted=ELSEWHERE), Withdrawn()),
+    ("anything else", Answer.OTHER, said("and a question"), LEAVES),
+    ("a caption that says no", Answer.NO, said("no", kind=MessageKind.MEDIA), LEAVES),
+    ("a reaction", Answer.REACTION, said("Liked “…”"), PromptIsTheAnswer()),
+    ("the confirm button it had", Answer.OTHER, pressed(), StillWaiting()),
+    ("the cancel button it had", Answer.OTHER, pressed(press=Press.CANCEL), Withdrawn()),
+    ("the cancel button of another action", Answer.OTHER, pressed(action=OTHER, press=Press.CANCEL), NoLongerOpen()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken", "outcome"), [row[1:] for row in WAITING], ids=[row[0] for row in WAITING]
+)
+def test_what_waits_for_an_operator_meets(answer: Answer, taken: Taken, outcome: Meeting) -> None:
+    assert meet(OPERATORS, taken, answer) == outcome
+
+
+@pytest.mark.parametrize("state", PromptState)
+def test_how_far_its_notice_came_does_not_matter_to_what_waits_for_an_operator(state: PromptState) -> None:
+    action = asked(state, waits_for=WaitsFor.OPERATOR)
+    assert meet(action, said(), Answer.YES) == StillWaiting()
+    assert meet(action, said("no"), Answer.NO) == Withdrawn()
+    assert meet(pending(waits_for=WaitsFor.OPERATOR, prompt=None), said(), Answer.YES) == StillWaiting()
 
 
 # Order
@@ -143,31 +291,45 @@ def test_a_picture_without_words_takes_nothing_from_a_yes() -> None:
 
 def test_the_first_message_of_the_turn_must_be_newer_than_the_prompt() -> None:
     """Two fragments, the first written before the prompt was sent: neither confirms."""
-    at = NOON + timedelta(seconds=30)
-    straddling = Taken(messages=(heard(1, "yes", channel_at=at), heard(2, "yes", channel_at=at)), seq_to=2)
+    at = {"channel_at": SOON, "received_at": SOON}
+    straddling = Taken(messages=(heard(1, "yes", **at), heard(2, "yes", **at)), seq_to=2)
     assert meet(pending(), straddling, Answer.YES) == PromptIsTheAnswer()
 
 
 def test_a_burst_of_yes_is_confirmed_by_its_last_message() -> None:
-    at = {"channel_at": NOON + timedelta(seconds=30), "received_at": NOON + timedelta(seconds=30)}
+    at = {"channel_at": SOON, "received_at": SOON}
     burst = Taken(messages=(heard(2, "yes", **at), heard(3, "yes", **at)), seq_to=3)
-    assert meet(pending(), burst, Answer.YES) == confirmed(3, by_button=False)
+    assert meet(pending(), burst, Answer.YES) == confirmed(3)
 
 
-@pytest.mark.parametrize("taken", [said(seq=5), pressed(seq=5)], ids=["a yes", "a press"])
+@pytest.mark.parametrize(
+    "taken", [said(seq=5), said(seq=5, quoted=OF_PROMPT), pressed(seq=5)], ids=["a yes", "a quote", "a press"]
+)
 def test_what_was_judged_before_the_prompt_was_sent_confirms_nothing(taken: Taken) -> None:
-    assert meet(pending(at_send_seq=5), taken, Answer.YES) == PromptIsTheAnswer()
-    assert isinstance(meet(pending(at_send_seq=4), taken, Answer.YES), Confirmed)
+    assert meet(asked(sending={"at_send_seq": 5}), taken, Answer.YES) == PromptIsTheAnswer()
+    assert isinstance(meet(asked(sending={"at_send_seq": 4}), taken, Answer.YES), Confirmed)
+
+
+@pytest.mark.parametrize("minutes", [-60, 0, 5])
+def test_no_clock_makes_up_for_the_order(minutes: int) -> None:
+    taken = said(seq=5, at=NOON + timedelta(minutes=minutes))
+    assert meet(asked(sending={"at_send_seq": 5}), taken, Answer.YES) == PromptIsTheAnswer()
 
 
 def test_a_yes_stamped_before_the_second_of_the_sending_confirms_nothing() -> None:
-    sent = pending(sent_at=NOON + timedelta(seconds=10, milliseconds=700))
+    sent = asked(sending={"sent_at": NOON + timedelta(seconds=10, milliseconds=700)})
     assert meet(sent, said(at=NOON + timedelta(seconds=7)), Answer.YES) == PromptIsTheAnswer()
-    assert meet(sent, said(at=NOON + timedelta(seconds=8)), Answer.YES) == confirmed(by_button=False)
+    assert meet(sent, said(at=NOON + timedelta(seconds=8)), Answer.YES) == confirmed()
+    assert meet(sent, said("ok", at=NOON + timedelta(seconds=7)), Answer.SOFT_YES) == PromptIsTheAnswer()
 
 
-def test_a_press_is_proof_whatever_the_channel_s_clock_says() -> None:
-    assert meet(pending(), pressed(at=NOON - timedelta(minutes=5)), Answer.OTHER) == confirmed(by_button=True)
+@pytest.mark.parametrize(
+    "taken",
+    [pressed(at=NOON - timedelta(minutes=5)), said(at=NOON - timedelta(minutes=5), quoted=OF_PROMPT)],
+    ids=["a press", "a quote"],
+)
+def test_what_names_the_prompt_is_proof_whatever_the_channel_s_clock_says(taken: Taken) -> None:
+    assert meet(pending(), taken, Answer.YES) == confirmed(settles=True)
 
 
 # Expiry
@@ -175,37 +337,45 @@ def test_a_press_is_proof_whatever_the_channel_s_clock_says() -> None:
 MINUTES_15, DAY = timedelta(minutes=15), timedelta(days=1)
 MOMENT = timedelta(microseconds=1)
 
-
-@pytest.mark.parametrize(
-    ("after", "outcome"),
-    [
-        pytest.param(timedelta(), confirmed(by_button=False), id="at once"),
-        pytest.param(MINUTES_15, confirmed(by_button=False), id="15 minutes"),
-        pytest.param(MINUTES_15 + MOMENT, Recheck(), id="more than 15 minutes"),
-        pytest.param(DAY, Recheck(), id="a day"),
-        pytest.param(DAY + MOMENT, CLEARS, id="more than a day"),
-    ],
-)
-def test_a_yes_expires(after: timedelta, outcome: Meeting) -> None:
-    assert meet(pending(), said(at=NOON + after), Answer.YES) == outcome
+AGES = [
+    # after the sending, what an explicit yes is; None: the confirmation
+    ("at once", timedelta(), None),
+    ("15 minutes", MINUTES_15, None),
+    ("more than 15 minutes", MINUTES_15 + MOMENT, Recheck()),
+    ("a day", DAY, Recheck()),
+    ("more than a day", DAY + MOMENT, CLEARS),
+]
 
 
-@pytest.mark.parametrize(
-    ("after", "outcome"),
-    [(MINUTES_15, confirmed(by_button=True)), (MINUTES_15 + MOMENT, Recheck()), (DAY + MOMENT, CLEARS)],
-    ids=["15 minutes", "more than 15 minutes", "more than a day"],
-)
-def test_a_press_expires(after: timedelta, outcome: Meeting) -> None:
-    assert meet(pending(), pressed(at=NOON + after), Answer.OTHER) == outcome
+@pytest.mark.parametrize(("after", "outcome"), [row[1:] for row in AGES], ids=[row[0] for row in AGES])
+def test_a_confirmation_expires(after: timedelta, outcome: Meeting | None) -> None:
+    at = NOON + after
+    assert meet(pending(), said(at=at), Answer.YES) == (outcome or confirmed())
+    assert meet(pending(), said(at=at, quoted=OF_PROMPT), Answer.YES) == (outcome or confirmed(settles=True))
+    assert meet(pending(), pressed(at=at), Answer.OTHER) == (outcome or confirmed(settles=True))
+
+
+def test_a_yes_too_late_is_a_new_request_when_something_was_said_since() -> None:
+    late = said(at=NOON + timedelta(minutes=16))
+    assert meet(pending(), late, Answer.YES, said_since=True) == CLEARS
+    assert meet(pending(), said(), Answer.YES, said_since=True) == confirmed(), (
+        "in time it is a yes all the same"
+    )
+
+
+def test_a_soft_yes_too_late_is_a_new_request() -> None:
+    assert meet(pending(), said("ok", at=NOON + MINUTES_15), Answer.SOFT_YES) == ONCE_MORE
+    assert meet(pending(), said("ok", at=NOON + MINUTES_15 + MOMENT), Answer.SOFT_YES) == CLEARS
 
 
 @pytest.mark.parametrize(
     ("stated", "received", "outcome"),
     [
-        pytest.param(5, 60, confirmed(by_button=False), id="a backlog of ours does not expire a timely yes"),
+        pytest.param(5, 60, confirmed(), id="a backlog of ours does not expire a timely yes"),
         pytest.param(61, 60, Recheck(), id="a stamp after our receipt is not believed"),
         pytest.param(20, 21, Recheck(), id="late by both"),
-        pytest.param(0, 1, confirmed(by_button=False), id="in the moment of the sending"),
+        pytest.param(0, 1, confirmed(), id="in the moment of the sending"),
+        pytest.param(-0.02, 20, Recheck(), id="a stamp before the sending is not believed"),
     ],
 )
 def test_age_is_the_channel_s_time_where_it_can_be_believed(
@@ -215,24 +385,39 @@ def test_age_is_the_channel_s_time_where_it_can_be_believed(
     assert meet(pending(), taken, Answer.YES) == outcome
 
 
+def test_a_repeated_question_keeps_the_clock_it_began_with() -> None:
+    sent_again = {"at_send_seq": 3, "sent_at": NOON + timedelta(minutes=14)}
+    again = asked(repeats=1, clock_from=NOON, sending=sent_again)
+    assert meet(again, said(seq=4, at=NOON + MINUTES_15), Answer.YES) == confirmed(4)
+    assert meet(again, said(seq=4, at=NOON + timedelta(minutes=16)), Answer.YES) == Recheck()
+
+
+def test_a_question_asked_anew_has_fifteen_minutes_of_its_own() -> None:
+    anew = asked(repeats=1, sending={"at_send_seq": 3, "sent_at": NOON + timedelta(minutes=14)})
+    assert meet(anew, said(seq=4, at=NOON + timedelta(minutes=16)), Answer.YES) == confirmed(4)
+
+
 def test_an_expired_yes_that_is_older_than_the_prompt_is_still_older() -> None:
     assert meet(pending(), said(seq=1, at=NOON + DAY), Answer.YES) == PromptIsTheAnswer()
 
 
 # Whatever comes together
 
-STATES = st.sampled_from(PromptState)
-ANSWERS = st.sampled_from(Answer)
-
 
 @given(
-    state=STATES,
-    answer=ANSWERS,
+    state=st.sampled_from(PromptState),
+    answer=st.sampled_from(Answer),
     seq=st.integers(1, 4),
     at_send_seq=st.none() | st.integers(1, 4),
     minutes=st.floats(-5, 3000),
-    press=st.none() | st.sampled_from([*Press, "other action", "other step", "rubbish"]),
-    quoted=st.booleans(),
+    press=st.none() | st.sampled_from(Press),
+    button=st.sampled_from(["this", "other action", "rubbish"]),
+    steps=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    quoted=st.sampled_from([None, OF_PROMPT, ELSEWHERE]),
+    kind=st.sampled_from([MessageKind.TEXT, MessageKind.MEDIA]),
+    waits_for=st.sampled_from(WaitsFor),
+    repeats=st.integers(0, 2),
+    said_since=st.booleans(),
 )
 def test_nothing_else_confirms(
     *,
@@ -241,38 +426,41 @@ def test_nothing_else_confirms(
     seq: int,
     at_send_seq: int | None,
     minutes: float,
-    press: str | None,
-    quoted: bool,
+    press: Press | None,
+    button: str,
+    steps: tuple[int, int],
+    quoted: str | None,
+    kind: MessageKind,
+    waits_for: WaitsFor,
+    repeats: int,
+    said_since: bool,
 ) -> None:
-    at = NOON + timedelta(minutes=minutes)
-    sent_at = None if at_send_seq is None else NOON
-    action = pending(prompt_state=state, at_send_seq=at_send_seq, sent_at=sent_at)
-    buttons = {
-        "other action": Button(action=OTHER, step=1, press=Press.CONFIRM).encode(),
-        "other step": Button(action=ACTION, step=2, press=Press.CONFIRM).encode(),
-        "rubbish": "rubbish",
-    }
+    at, (step, pressed_step) = NOON + timedelta(minutes=minutes), steps
+    sending = {"at_send_seq": at_send_seq, "sent_at": None if at_send_seq is None else NOON}
+    action = asked(state, sending=sending, step=step, repeats=repeats, waits_for=waits_for)
     if press is None:
-        one: Heard = heard(seq, channel_at=at, received_at=at, quoted="x" if quoted else None)
-        taken = Taken(messages=(one,), seq_to=seq)
+        taken = said(seq=seq, at=at, quoted=quoted, kind=kind)
     else:
-        taken = pressed(
-            buttons.get(press), seq=seq, at=at, press=Press.CANCEL if press == "cancel" else Press.CONFIRM
-        )
-    outcome = meet(action, taken, answer)
-    if isinstance(outcome, Confirmed):
-        assert at_send_seq is not None
-        assert seq > at_send_seq
-        assert timedelta(minutes=minutes) <= MINUTES_15
-        if press is None:
-            assert answer is Answer.YES
-            assert state is PromptState.SENT
-            assert not quoted
-            assert not outcome.by_button
-        else:
-            assert press == Press.CONFIRM
-            assert state in (PromptState.SENDING, PromptState.UNKNOWN, PromptState.SENT)
-            assert outcome.by_button
+        of = OTHER if button == "other action" else ACTION
+        id_ = "rubbish" if button == "rubbish" else None
+        taken = pressed(id_, seq=seq, at=at, press=press, step=pressed_step, action=of)
+    outcome = meet(action, taken, answer, said_since=said_since)
+    if not isinstance(outcome, Confirmed):
+        return
+    assert waits_for is WaitsFor.CUSTOMER
+    assert at_send_seq is not None
+    assert seq > at_send_seq
+    assert timedelta(minutes=minutes) <= MINUTES_15
+    if press is None:
+        assert answer is Answer.YES
+        assert kind is MessageKind.TEXT
+        assert quoted != ELSEWHERE
+        assert state is PromptState.SENT or quoted == OF_PROMPT
+        assert outcome.settles is (quoted == OF_PROMPT)
+    else:
+        assert (press, button, pressed_step) == (Press.CONFIRM, "this", step)
+        assert outcome.settles
+    assert state in (PromptState.SENDING, PromptState.UNKNOWN, PromptState.SENT)
 
 
 # The button's id
@@ -316,4 +504,4 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
 
 def test_an_endless_step_is_no_step_of_ours() -> None:
     found = Button.decode(f"pa:{ACTION.hex}:{'1' * 9999}:confirm")
-    assert found is None or found.step != 1
+    assert found is None or found.step > 9

@@ -131,7 +131,8 @@ def meet(pending: Pending | None, taken: Taken, answer: Answer, *, said_since: b
     if taken.button is not None:
         return _press(pending, taken)
     if pending is None:
-        return NewRequest(clears=False)
+        # A reaction, sent as text, is a request for nothing.
+        return PromptIsTheAnswer() if answer is Answer.REACTION else NewRequest(clears=False)
     if pending.waits_for is WaitsFor.OPERATOR:
         return _meets_operator(taken, answer)
     prompt = pending.prompt
@@ -203,8 +204,7 @@ def _said(pending: Pending, prompt: Prompt, taken: Taken, answer: Answer, *, sai
         case Answer.SOFT_YES:
             return _unsettled(pending, prompt, taken) or _softly(pending, prompt, taken)
         case Answer.REACTION:
-            settled = prompt.state in (PromptState.SENT, PromptState.UNKNOWN)
-            return _SOFT if settled and pending.repeats < REPEATS_MAX else PromptIsTheAnswer()
+            return _reacted(pending, prompt, taken)
         case Answer.OTHER:
             return NewRequest(clears=True)
         case _:
@@ -234,6 +234,14 @@ def _softly(pending: Pending, prompt: Prompt, taken: Taken) -> Meeting:
         return PromptIsTheAnswer()
     in_time = _age(pending, taken) <= VALID_FOR
     return _SOFT if in_time and pending.repeats < REPEATS_MAX else NewRequest(clears=True)
+
+
+def _reacted(pending: Pending, prompt: Prompt, taken: Taken) -> Meeting:
+    """A phone's text in place of a reaction answers nothing. What can be answered still is asked once more."""
+    seen = prompt.state in (PromptState.SENT, PromptState.UNKNOWN)
+    if not seen or pending.repeats >= REPEATS_MAX or _is_older(prompt, taken, settles=False):
+        return PromptIsTheAnswer()
+    return _SOFT if _age(pending, taken) <= VALID_FOR else PromptIsTheAnswer()
 
 
 def _in_time(pending: Pending, prompt: Prompt, taken: Taken, *, settles: bool, said_since: bool) -> Meeting:
