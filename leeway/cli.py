@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "demo": "leeway.demo",
     "up": "leeway.up",
     "say": "leeway.say",
+    "eval": "leeway.eval",
     "run": "leeway.run",
     "migrate": "leeway.migrate",
     "doctor": "leeway.doctor",

@@ -165,6 +165,7 @@ DOORS = {
     "uuid_utils": ("shared/ids.py",),
     "typer": ("leeway/",),
     "rich": ("leeway/",),
+    "ruamel": ("leeway/evals/",),
 }
 
 
