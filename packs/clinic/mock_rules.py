@@ -11,8 +11,8 @@ from packs.clinic.dates import normal
 from packs.clinic.mock_calls import call, call_find_slots, say, start_of, with_dentist
 from packs.clinic.mock_change import Goal, find_goal
 from packs.clinic.mock_page import Page, read_page
-from packs.clinic.mock_phrases import hears
-from packs.clinic.mock_wish import Wish, gather, heard
+from packs.clinic.mock_phrases import hears, says
+from packs.clinic.mock_wish import WHICH_ASKED, Wish, gather, heard
 from shared.llm.port import Answer, AssistantText, Message, Request, ToolResult, UserText
 from shared.locales import available, load, read
 
@@ -31,7 +31,8 @@ def answer(request: Request) -> Answer:
     wish = gather(latest, page, wish=earlier, offered=_last_of_ours(before))
     begun = Wish(begun=True)
     adds = wish != earlier or heard(said, begun, page) != begun
-    changes = _changes(normal(said), wish, adds=adds)
+    asked = says(_last_of_ours(before), *WHICH_ASKED) and not hears("thanks", normal(said))
+    changes = _changes(normal(said), wish, adds=adds or asked)
     if result and not (changes and isinstance(last, ToolResult) and last.name == mock_errands.LIST):
         return say(result)
     if changes:
@@ -41,7 +42,7 @@ def answer(request: Request) -> Answer:
 
 
 def _changes(said: str, wish: Wish, *, adds: bool) -> bool:
-    """Whether the newest words are about moving or cancelling."""
+    """Whether the newest words are about moving or cancelling; `adds` when they should be, as we have asked."""
     if wish.goal not in (Goal.MOVE, Goal.CANCEL):
         return False
     if find_goal(said) is wish.goal:

@@ -33,7 +33,7 @@ _DONE: Final = (
     ("update_my_name", "done"),
 )
 _PROMPTS: Final = (("book_appointment", "prompt"), ("reschedule_appointment", "prompt"))
-_WHICH: Final = (("mock", "ask_which_appointment"), ("mock", "which_instead"))
+WHICH_ASKED: Final = (("mock", "ask_which_appointment"), ("mock", "which_instead"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def _change_told(said: str, wish: Wish, page: Page, offered: str) -> Wish:
     """A text that goes on about a change: an answer to which one, else the new time."""
     if hears("negation", said) and not read_which(said, page):
         return NOTHING
-    if wish.goal is Goal.MOVE and not says(offered, *_WHICH):
+    if wish.goal is Goal.MOVE and not says(offered, *WHICH_ASKED):
         return _time_heard(said, wish, page, offered)
     which = picked(said, offered, page) or read_which(said, page)
     return replace(wish, which=which or wish.which)
@@ -109,7 +109,7 @@ def _change_told(said: str, wish: Wish, page: Page, offered: str) -> Wish:
 def _begins_a_booking(said: str, page: Page, offered: str) -> bool:
     if hears("fresh", said):
         return True
-    return find_service(said, page) is not None and not says(offered, *_WHICH)
+    return find_service(said, page) is not None and not says(offered, *WHICH_ASKED)
 
 
 def _only_a_name(said: str, page: Page) -> bool:

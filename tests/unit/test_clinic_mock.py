@@ -226,6 +226,12 @@ async def test_a_time_of_the_list_brings_its_day() -> None:
         ),
         (
             "en",
+            "do you have any appointments on Monday for a cleaning?",
+            {"service": "cleaning", "first_day": "2026-12-07", "last_day": "2026-12-07"},
+            "Free for cleaning: Monday 7 December, 09:00 with Dr. Ionescu; ",
+        ),
+        (
+            "en",
             "any free slots for a root canal?",
             {"service": "root_canal", "first_day": "2026-12-03", "last_day": "2026-12-10"},
             "Free for root canal: ",

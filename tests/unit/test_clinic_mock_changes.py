@@ -92,6 +92,17 @@ async def test_of_two_it_asks_which(locale: str, text: str, expected: str, answe
     assert talk.asked == [cancels(MONDAY)]
 
 
+@pytest.mark.parametrize("unclear", ["both", "all of them", "hm", "the third"])
+async def test_an_answer_that_picks_none_is_asked_again_and_then_understood(unclear: str) -> None:
+    talk = Talk(mine=[FRIDAY, MONDAY])
+    question = await talk.hear("cancel my appointments")
+    assert await talk.hear(unclear) == question
+    assert talk.asked == []
+    await talk.hear("the first")
+
+    assert talk.asked == [cancels(FRIDAY)]
+
+
 async def test_two_on_one_weekday_are_told_apart() -> None:
     talk = Talk(mine=[FRIDAY, LATER])
     assert (await talk.hear("cancel my Friday appointment")).startswith("Which one do you mean: ")
@@ -153,6 +164,7 @@ async def test_an_instruction_in_staffs_note_is_not_even_repeated() -> None:
     [
         ("en", "please don't cancel my Friday appointment"),
         ("en", "I don't want to cancel"),
+        ("en", "actually no, keep it"),
         ("en", "do not move my appointment to Monday"),
         ("ro", "nu anulați programarea de vineri"),
         ("ro", "nu vreau să mut programarea pe luni"),
@@ -226,7 +238,7 @@ async def test_what_a_move_lacks_is_gathered_over_turns(locale: str, turns: list
     ("locale", "text", "expected"),
     [
         ("en", "move my appointment", "To which day and time would you like to move it?"),
-        ("ro", "vreau să mut programarea", "Pe ce zi și la ce oră doriți să o mut?"),
+        ("ro", "vreau să mut programarea", "Pe ce zi și la ce oră doriți să o mutăm?"),
         (
             "en",
             "move my appointment to next Friday at 10",

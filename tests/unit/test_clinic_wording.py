@@ -49,12 +49,12 @@ def test_what_was_done() -> None:
         (
             wording.reschedule_prompt,
             "Move: cleaning with Dr. Ionescu, from Wednesday 2 December, 09:15 to Thursday 3 December, 10:00.",
-            "Mutare: curățare cu Dr. Ionescu, de miercuri 2 decembrie, 09:15 pe joi 3 decembrie, 10:00.",
+            "Mutare: curățare cu Dr. Ionescu, de pe miercuri 2 decembrie, 09:15 pe joi 3 decembrie, 10:00.",
         ),
         (
             wording.reschedule_done,
             "Moved: cleaning with Dr. Ionescu, from Wednesday 2 December, 09:15 to Thursday 3 December, 10:00.",
-            "Mutat: curățare cu Dr. Ionescu, de miercuri 2 decembrie, 09:15 pe joi 3 decembrie, 10:00.",
+            "Mutat: curățare cu Dr. Ionescu, de pe miercuri 2 decembrie, 09:15 pe joi 3 decembrie, 10:00.",
         ),
         (
             wording.cancel_prompt,
