@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from services.agent.core.digest import canonical, digest
+from shared.digest import canonical, digest
 
 VALUES = st.recursive(
     st.none()

@@ -177,9 +177,13 @@ def test_of_two_quotes_both_must_be_of_the_prompt() -> None:
     assert meet(pending(), Taken(messages=(one, two), seq_to=3), Answer.YES) == AIMED_ELSEWHERE
 
 
-@pytest.mark.parametrize("answer", Answer)
+@pytest.mark.parametrize("answer", [one for one in Answer if one is not Answer.REACTION])
 def test_words_meet_nothing_when_nothing_is_pending(answer: Answer) -> None:
     assert meet(None, said(), answer) == LEAVES
+
+
+def test_a_reaction_is_a_request_for_nothing() -> None:
+    assert meet(None, said("Liked “…”"), Answer.REACTION) == PromptIsTheAnswer()
 
 
 @pytest.mark.parametrize("press", Press)
@@ -348,7 +352,7 @@ AGES = [
 
 
 @pytest.mark.parametrize(("after", "outcome"), [row[1:] for row in AGES], ids=[row[0] for row in AGES])
-def test_a_confirmation_expires(after: timedelta, outcome: Meeting | None) -> None:
+def test_a_yes_expires(after: timedelta, outcome: Meeting | None) -> None:
     at = NOON + after
     assert meet(pending(), said(at=at), Answer.YES) == (outcome or confirmed())
     assert meet(pending(), said(at=at, quoted=OF_PROMPT), Answer.YES) == (outcome or confirmed(settles=True))

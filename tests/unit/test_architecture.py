@@ -368,7 +368,7 @@ def sql_files() -> list[Path]:
     return [path for path in found if path.parent.name != "migrations" and path.name != "schema.sql"]
 
 
-ONE_ROW = {"lock_action", "give_up", "book"}  # these lock the rows of one thing
+ONE_ROW = {"lock_row", "lock_action", "commit_full", "give_up", "book"}  # these lock the rows of one thing
 
 
 @pytest.mark.parametrize("path", sql_files(), ids=name_of)
