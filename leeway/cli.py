@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "dead": "leeway.dead",
     "business": "leeway.business",
     "channel": "leeway.channel",
+    "feeds": "leeway.feeds",
 }
 DEBUG: Final = "--debug"
 

@@ -13,6 +13,8 @@ from leeway.businesses import Businesses, NewBusiness, as_owner, new_secret, see
 from leeway.embedded import embedded_postgres, only_one
 from leeway.keys import secret_key
 from services.agent import wiring as agent
+from services.console.adapters.pack_feeds import PackFeeds
+from services.console.feeds import feed_keys_of, feed_routes
 from services.dispatch import wiring as dispatch
 from services.guard import wiring as guard
 from services.ingest import wiring as ingest
@@ -66,10 +68,12 @@ async def one_process(
     keeps: bool = True,
     shift: Shift | None = None,
     model: Model | None = None,
+    rounds: agent.Rounds | None = None,
 ) -> AsyncIterator[OneProcess]:
     """Everything wired and migrated, with the demo business seeded; services are not run yet.
 
     `keeps`: the data matter after it. `shift` moves business time, for simulations. `model`: instead of the settings' one.
+    `rounds`: how often the agent looks what the clock has brought about.
 
     Raises Misconfigured when another process uses the directory or a setting is wrong.
     """
@@ -80,7 +84,7 @@ async def one_process(
         )
         packs = load_packs()
         await migrate(url, packs=migrations_of(packs))
-        async with _wired(settings, packs, demo, shift=shift, model=model) as running:
+        async with _wired(settings, packs, demo, shift=shift, model=model, rounds=rounds) as running:
             yield running
 
 
@@ -92,6 +96,7 @@ async def _wired(
     *,
     shift: Shift | None,
     model: Model | None,
+    rounds: agent.Rounds | None,
 ) -> AsyncIterator[OneProcess]:
     url = settings.database_url.get_secret_value()
     database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts, shift=shift)
@@ -110,12 +115,14 @@ async def _wired(
             wired = await ingest.wire(parts)
             services.append(wired.service)
             services.append(await guard.wire(parts))
-            services.append(await agent.wire(parts, model=asked, packs=packs))
+            services.append(await agent.wire(parts, model=asked, packs=packs, rounds=rounds))
             services.append(await dispatch.wire(parts))
+            app = wired.app(lambda: next((why for one in services if (why := one.why_not())), None))
+            app.router.routes.extend(feed_routes(PackFeeds(database, packs), feed_keys_of(settings)))
             yield OneProcess(
                 parts=parts,
                 services=services,
-                app=wired.app(lambda: next((why for one in services if (why := one.why_not())), None)),
+                app=app,
                 businesses=businesses,
                 business=business,
                 sim_address=address,

@@ -19,11 +19,13 @@ class ServiceName(StrEnum):
     GUARD = "guard"
     AGENT = "agent"
     DISPATCH = "dispatch"
+    CONSOLE = "console"
 
 
 @app.command(
     epilog="[bold]Examples[/]\n\nleeway run ingest — webhooks on LEEWAY_HOST and LEEWAY_PORT\n\n"
-    "LEEWAY_METRICS_PORT=9102 leeway run agent — one agent worker; start as many as you like"
+    "LEEWAY_METRICS_PORT=9102 leeway run agent — one agent worker; start as many as you like\n\n"
+    "LEEWAY_PORT=8001 leeway run console — feeds for staff's calendars"
 )
 def run(service: Annotated[ServiceName, typer.Argument(help="Which one.", show_default=False)]) -> None:
     """Run one service here until SIGTERM or Ctrl-C, which drain it (LEEWAY_DATABASE_URL, LEEWAY_AMQP_URL)."""

@@ -88,6 +88,11 @@ def _print_addresses(note: Note, data: Path) -> None:
         ("health", "/readyz", "and /healthz"),
         ("metrics", "/metrics", "for Prometheus"),
         ("API", "/openapi.json", "the webhooks as OpenAPI"),
+        (
+            "feeds",
+            "/feeds/…",
+            f"calendars for staff; their addresses: {program()} feeds list {note.sim_address}",
+        ),
     ):
         console.print(f"  {name:<8} {note.url}{path}  [dim]{what}[/]", soft_wrap=True)
     console.print("Write to it as a customer, in another terminal:")

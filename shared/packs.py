@@ -230,7 +230,7 @@ class Feeds(Protocol):
     """A pack with feeds. Each has a signed URL of its own; who has the URL may read it."""
 
     async def feed_names(self, context: ToolContext) -> Mapping[str, str]:
-        """The feeds of a business: name in the URL → what it is, for people."""
+        """The feeds of a business: name in the URL (letters, digits, ".", "_", "-") → what it is, for people."""
         ...
 
     async def feed(self, context: ToolContext, name: str) -> Feed | None:
