@@ -218,6 +218,7 @@ class Actor:
     async def _wait(self, step: Step, person: Person, before: Snapshot) -> None:
         assert step.wait is not None, "the step waits"
         self._stage.time.move(step.wait)
+        await self._stage.let_time_work()
 
     async def _staff(self, step: Step, person: Person, before: Snapshot) -> None:
         assert step.staff is not None, "the step is of staff"

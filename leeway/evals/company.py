@@ -25,7 +25,8 @@ NAMESPACE: Final = UUID("6f1d7d0e-6f38-4f0e-9d6b-0d5c1f0a7c11")
 STAFF: Final = "script"
 CHANNEL: Final = "sim"
 PLAIN: Final = {
-    "mode", "rate_per_10_min", "takeover_quiet_min", "approval_hours", "turn_cap_usd", "conversation_cap_usd", "day_cap_usd",
+    "mode", "rate_per_10_min", "takeover_quiet_min", "approval_hours", "handoff_remind_min", "handoff_tell_min",
+    "reminder_hours", "turn_cap_usd", "conversation_cap_usd", "day_cap_usd",
 }  # fmt: skip
 NUMBERS: Final = "+4070000{:04d}"
 UNREACHABLE_NUMBER: Final = "+40700000099"  # the sim channel's test number
@@ -100,9 +101,15 @@ async def found(stage: Stage, script: Script, *, slug: str) -> Company:
         script=script, slug=slug, business=business, pack=pack, zone=zone, line=line,
         people={key: _person(key, one, n, line) for n, (key, one) in enumerate(script.customers.items(), 1)},
     )  # fmt: skip
-    await set_dials(stage, company, wanted)
+    quiet = wanted.model_copy(update={"reminder_hours": wanted.reminder_hours or 0})
+    await set_dials(stage, company, quiet)
     await put(stage, company, script.store)
     return company
+
+
+async def closed(stage: Stage, company: Company) -> None:
+    """The script is over: nothing that a later one's time brings about happens here."""
+    await stage.dials.change(company.slug, {"mode": Mode.OFF.value, "reminder_hours": 0}, by=STAFF)
 
 
 async def set_dials(stage: Stage, company: Company, wanted: Settings) -> None:

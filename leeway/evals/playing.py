@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from leeway.evals.acting import Actor, CannotAct
 from leeway.evals.checks import Scene, check_step, check_store
-from leeway.evals.company import Company, found, rows_of
+from leeway.evals.company import Company, closed, found, rows_of
 from leeway.evals.expected import Check, Class
 from leeway.evals.findings import Finding, failures
 from leeway.evals.invariants import Private, Rules, check_invariants
@@ -89,6 +89,7 @@ class Player:
         else:
             played.findings += await self._end(company, before, start)
         self._stage.model.give(None)
+        await closed(self._stage, company)
         played.calls = before.llm_calls
         played.seconds = clock.monotonic() - began
         return played

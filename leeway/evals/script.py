@@ -42,6 +42,9 @@ class Settings(Strict):
     stale_after: Duration | None = None
     takeover_quiet_min: int | None = None
     approval_hours: int | None = None
+    handoff_remind_min: int | None = None
+    handoff_tell_min: int | None = None
+    reminder_hours: int | None = Field(default=None, description="how long before; else none are sent")
     turn_cap_usd: float | None = None
     conversation_cap_usd: float | None = None
     day_cap_usd: float | None = None

@@ -17,18 +17,23 @@ from leeway.evals.model import NoModel, PlayedModel
 from leeway.evals.record import Record
 from leeway.one_process import OneProcess, one_process, running
 from services.agent import wiring as agent
+from services.agent.adapters.postgres_clocks import PostgresClocks
+from services.agent.clocks import Clocks
+from services.agent.reminding import Reminders
 from services.console.adapters.postgres_desk import PostgresRecord
 from services.console.adapters.rehearsal import PackRehearsal
 from services.console.adapters.rings import BrokerRings
 from services.console.desk import Desk
 from shared.clock import Shift, SystemClock
-from shared.database import Database, open_pool
+from shared.database import Database, load_queries, open_pool
 from shared.packs import Pack
 from shared.settings import Settings
 from shared.tickets import Stage as Service
 
 LOOK_EVERY_S: Final = 0.005
 AGENT_POOL_SIZE: Final = 4
+# What the clock brings about is asked for when a script lets time pass, not by the worker's own rounds.
+SELDOM: Final = agent.Rounds(approvals_s=3600, handoffs_s=3600, reminders_s=3600)
 
 
 class SetTime:
@@ -84,6 +89,15 @@ class Stage:
             rings=BrokerRings(installation.parts.broker),
         )
         self.model = PlayedModel(NoModel())
+        clocks = PostgresClocks(
+            installation.parts.database,
+            pack_queries={
+                name: load_queries(*pack.queries, prefix=f"{name}.") for name, pack in packs.items()
+            },
+        )
+        parts = installation.parts
+        self._clocks = Clocks(record=clocks, packs=packs, broker=parts.broker, metrics=parts.metrics)
+        self._reminders = Reminders(record=clocks, packs=packs, broker=parts.broker, metrics=parts.metrics)
         self._shift = shift
         self._tasks = tasks
         self._worker: Worker | None = None
@@ -96,10 +110,19 @@ class Stage:
         parts, settings = self.installation.parts, self.installation.parts.settings
         url = settings.database_url.get_secret_value()
         database = await open_pool(url, size=AGENT_POOL_SIZE, timeouts=settings.timeouts, shift=self._shift)
-        service = await agent.wire(replace(parts, database=database), model=self.model, packs=self.packs)
+        service = await agent.wire(
+            replace(parts, database=database), model=self.model, packs=self.packs, rounds=SELDOM
+        )
         self._worker = Worker(self._tasks.create_task(service.run()), database)
         while service.why_not() is not None and not self._worker.task.done():  # noqa: ASYNC110  it tells nobody
             await asyncio.sleep(LOOK_EVERY_S)
+
+    async def let_time_work(self) -> None:
+        """What the clock brings about by itself, now: approvals nobody gave, handoffs, owners who went quiet, reminders."""
+        await self._clocks.expire_approvals()
+        await self._clocks.watch_handoffs()
+        await self._clocks.release_takeovers()
+        await self._reminders.remind()
 
     async def kill(self) -> None:
         """The worker dies as a process does: its connections are gone, so nothing it still wants reaches the record."""
