@@ -1,6 +1,7 @@
 """The tools as the pipeline meets them: what they declare, what they refuse to read, what they propose."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from packs.clinic.arguments import BookAppointment, FindSlots, RescheduleAppoint
 from packs.clinic.booking import check_booking
 from packs.clinic.changes import check_reschedule
 from packs.clinic.operations import find_slots
+from packs.clinic.prompt import prompt_facts
 from shared.autonomy import Risk
 from shared.database.queries import load_queries
 from shared.packs import Established, Feeds, KeepsHours, Proposal, Refusal, Reminds, Tool, ToolKind
@@ -269,3 +271,27 @@ async def test_a_moves_day_is_held_against_the_customers_words() -> None:
 
     assert isinstance(refused, Refusal)
     assert refused.code == "date_mismatch"
+
+
+async def test_today_is_the_clinics_own_shortly_after_its_midnight() -> None:
+    """22:30 of the day before in UTC, where the server lives."""
+    night = datetime(2026, 12, 6, 22, 30, tzinfo=UTC)
+    page = await prompt_facts(context(now=night))
+    asked = BookAppointment(service="cleaning", start="2026-12-08T10:00")
+
+    assert "Today: 2026-12-07, Monday" in page
+    assert isinstance(await check_booking(context(now=night, said="tomorrow at 10"), asked), Proposal)
+    refused = await check_booking(context(now=night, said="today at 10"), asked)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "date_mismatch"
+
+
+async def test_a_time_that_passed_while_the_question_was_open_is_refused() -> None:
+    asked = BookAppointment(service="cleaning", start="2026-12-03T10:05")
+    proposal = await check_booking(context(now=THURSDAY), asked)
+    assert isinstance(proposal, Proposal)
+
+    late = THURSDAY + timedelta(minutes=6)
+    again = await check_booking(context(now=late), BookAppointment.model_validate(dict(proposal.arguments)))
+    assert isinstance(again, Refusal)
+    assert again.code == "in_the_past"
