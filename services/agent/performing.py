@@ -27,8 +27,12 @@ class Place:
     call: ToolCall
 
     def key(self, turn: Turn) -> ActionId:
-        """What makes an allowed call's write and receipt single: the same call of the same turn, whoever works it."""
-        return ActionId(uuid5(turn.id, f"{self.n}/{self.position}"))
+        """What makes an allowed call's write and receipt single: the same call of the same turn, whoever works it.
+
+        Another call in the same place, of a turn that began anew with another model, is another one.
+        """
+        call = f"{self.n}/{self.position}/{self.call.name}/{self.call.arguments}"
+        return ActionId(uuid5(turn.id, call))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

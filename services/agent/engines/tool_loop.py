@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 
-from services.agent.checks import ARGUMENT_CHARS_MAX, Checks, read_arguments
+from services.agent.checks import Checks, read_arguments
 from services.agent.commits import new_action
 from services.agent.core.claims import asks_to_confirm, claims_done
-from services.agent.core.gate import Allow, Ask, Code, Deny, Passage, holds_the_reply, rule, why
-from services.agent.core.turn import StoredCall, Turn, WaitsFor
+from services.agent.core.gate import Allow, Ask, Code, Deny, holds_the_reply, rule, why
+from services.agent.core.turn import Turn, WaitsFor
 from services.agent.engines.calling import Calling, restored
 from services.agent.engines.outcome import (
     Asks,
@@ -23,9 +22,11 @@ from services.agent.engines.outcome import (
     SoFar,
     Stopped,
 )
+from services.agent.engines.records import denied, record_of, refused, stored_record
 from services.agent.execution import Executor
 from services.agent.performing import EXECUTING, Place
 from services.agent.ports import Metered, NewAction, Receipt, ToolRecord, Trace, Turns
+from services.agent.writing import done_text
 from shared.digest import canonical
 from shared.llm.port import (
     Answer,
@@ -41,13 +42,16 @@ from shared.locales import Locale, load
 from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind
 
 CALLS_MAX = 4
-RESULT_CHARS_MAX = 16_384
 REPLY_CHARS_MAX = 8_000
 
 CORRECTION = (
     "(Note of the system, not of the customer: nothing was done in this turn, and nothing waits for a confirmation. "
     "Your reply said otherwise. If the customer asked for something to be done and everything is known, call the tool. "
     "Else answer without saying that anything was done, and without asking for a confirmation.)"
+)
+
+DONE_BEFORE = (
+    "(Note of the system, not of the customer: done already for this request: {done} Don't ask for it again.)"
 )
 
 
@@ -113,6 +117,7 @@ class ToolLoop:
             messages=list(question.request.messages),
             earlier=list(question.turn.stored_answers),
         )
+        await self._remember(work)
         corrected = False
         for n in range(1, CALLS_MAX + 1):
             got = await self._iteration(work, n=n)
@@ -157,7 +162,7 @@ class ToolLoop:
         for position, call in enumerate(answer.calls):
             place = Place(n=n, position=position, call=call)
             if call.name == HAND_OVER:
-                work.note(_record(place, "allow", None, {"handed_over": True}))
+                work.note(record_of(place, "allow", None, {"handed_over": True}))
                 return HandsOver(so_far=work.so_far())
             record = await self._one(work, place)
             if record is None:
@@ -178,21 +183,19 @@ class ToolLoop:
         turn = work.turn
         tool = next((one for one in work.question.pack.tools if one.name == place.call.name), None)
         work.level_0 = work.level_0 or holds_the_reply(tool, turn.dials)
-        if (stored := _stored(turn, place)) is not None:
+        if (stored := stored_record(turn, place)) is not None:
             work.note(stored, stored=True)
             work.unknown = work.unknown or stored.result == canonical(EXECUTING)
-            if tool is not None and tool.kind is ToolKind.ACTION:
-                work.receipts += await self._receipts_for(work, place)
             return stored
         passage = rule(tool, turn.dials)
         record: ToolRecord | None
         if tool is None or isinstance(passage, Deny):
-            record = _denied(place, tool, passage, work.question.pack)
+            record = denied(place, tool, passage, work.question.pack)
         elif isinstance(passage, Ask) and (busy := _busy(work)) is not None:
-            record = _record(place, "refuse", busy, {"error": busy})
+            record = record_of(place, "refuse", busy, {"error": busy})
         elif isinstance(arguments := read_arguments(tool, place.call.arguments), str):
             detail = {"error": Code.BAD_ARGUMENTS, "detail": arguments}
-            record = _record(place, "refuse", Code.BAD_ARGUMENTS, detail)
+            record = record_of(place, "refuse", Code.BAD_ARGUMENTS, detail)
         elif isinstance(passage, Ask):
             record = await self._propose(work, place, tool, arguments, passage)
         elif tool.kind is ToolKind.READ:
@@ -206,8 +209,8 @@ class ToolLoop:
     async def _read(self, work: Work, place: Place, tool: Tool, arguments: object) -> ToolRecord:
         result = await self._checks.read(work.turn, tool, arguments, work.question.context)
         if isinstance(result, Refusal):
-            return _refused(place, "allow", result)
-        return _record(place, "allow", None, dict(result.data))
+            return refused(place, "allow", result)
+        return record_of(place, "allow", None, dict(result.data))
 
     async def _propose(
         self, work: Work, place: Place, tool: Tool, arguments: object, passage: Ask
@@ -215,10 +218,10 @@ class ToolLoop:
         """The dry run of an action; what it came to waits for whom the gate names."""
         result = await self._checks.dry_run(work.turn, tool, arguments, work.question.context)
         if isinstance(result, Refusal):
-            return _refused(place, "refuse", result)
+            return refused(place, "refuse", result)
         action = new_action(tool, result, passage, locale=work.turn.locale)
         work.asks = replace(action, call_n=place.n, call_position=place.position)
-        return _record(place, "ask", None, {"status": f"waiting_for_the_{action.waits_for}"})
+        return record_of(place, "ask", None, {"status": f"waiting_for_the_{action.waits_for}"})
 
     async def _perform(self, work: Work, place: Place, tool: Tool, arguments: object) -> ToolRecord | None:
         """An allowed action: the dry run here, then again with the write, in one transaction with its receipt."""
@@ -226,7 +229,7 @@ class ToolLoop:
         allowed = canonical(why(tool, turn.dials, Allow()))
         result = await self._checks.dry_run(turn, tool, arguments, context)
         if isinstance(result, Refusal):
-            record = replace(_refused(place, "refuse", result), why=allowed)
+            record = replace(refused(place, "refuse", result), why=allowed)
             work.note(record)
             return record
         performed = await self._executor.perform(turn, tool, result, place, context)
@@ -238,10 +241,19 @@ class ToolLoop:
         work.receipts += [performed.receipt] if performed.receipt else []
         return record
 
-    async def _receipts_for(self, work: Work, place: Place) -> list[Receipt]:
-        """The receipt behind a stored call, where it ran."""
-        key = place.key(work.turn)
-        return [one for one in await self._turns.receipts_of(work.turn) if one.action == key]
+    async def _remember(self, work: Work) -> None:
+        """What an earlier attempt did. One that began with another model starts anew from the text, and is told."""
+        if work.turn.attempt == 1:
+            return
+        work.receipts += await self._turns.receipts_of(work.turn)
+        if work.receipts and not work.turn.stored_calls:
+            tools = {tool.name: tool for tool in work.question.pack.tools}
+            done = [
+                done_text(tools[one.tool], one.result, work.turn.locale)
+                for one in work.receipts
+                if one.tool in tools
+            ]
+            work.messages.append(UserText(text=DONE_BEFORE.format(done=" ".join(done))))
 
 
 def _ending(work: Work, answer: Answer, got: Answer | Metered) -> Said | Falls:
@@ -272,53 +284,3 @@ def _busy(work: Work) -> Code | None:
         return Code.ONE_ACTION_AT_A_TIME
     pending = work.turn.pending
     return Code.WAITING_FOR_OPERATOR if pending and pending.waits_for is WaitsFor.OPERATOR else None
-
-
-def _denied(place: Place, tool: Tool | None, passage: Passage, pack: Pack) -> ToolRecord:
-    code = passage.code if isinstance(passage, Deny) else Code.UNKNOWN_TOOL
-    detail: dict[str, Any] = {"error": code}
-    if tool is None:
-        detail["tools"] = [one.name for one in pack.tools]
-    return _record(place, "deny", code, detail)
-
-
-def _refused(place: Place, decision: str, refusal: Refusal) -> ToolRecord:
-    return _record(place, decision, refusal.code, {"error": refusal.code, **refusal.detail})
-
-
-def _record(place: Place, decision: str, reason: str | None, result: dict[str, Any]) -> ToolRecord:
-    text = canonical(result)
-    if len(text) > RESULT_CHARS_MAX:
-        text = canonical({"error": "too_long", "detail": f"more than {RESULT_CHARS_MAX} characters"})
-    return ToolRecord(
-        n=place.n,
-        position=place.position,
-        call_id=place.call.id,
-        tool=place.call.name[:64],
-        arguments=place.call.arguments[:ARGUMENT_CHARS_MAX],
-        decision=decision,
-        reason=reason,
-        result=text,
-    )
-
-
-def _stored(turn: Turn, place: Place) -> ToolRecord | None:
-    """What the same call came to in an earlier attempt."""
-    for one in turn.stored_calls:
-        if _same(one, place):
-            return ToolRecord(
-                n=one.n,
-                position=one.position,
-                call_id=one.call_id,
-                tool=one.tool,
-                arguments=place.call.arguments,
-                decision=one.decision,
-                reason=one.reason,
-                result=one.result,
-            )
-    return None
-
-
-def _same(one: StoredCall, place: Place) -> bool:
-    call = place.call
-    return (one.n, one.position, one.call_id, one.tool) == (place.n, place.position, call.id, call.name)
