@@ -1,6 +1,6 @@
 # What a fresh machine needs: git, make, Python >= 3.11 with its venv module. Two commands matter: make demo, make test.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock chaos chaos-short clean
+.PHONY: help setup demo test check bench lock chaos chaos-short adversarial clean
 # The servers of a test run belong to it alone; make itself must not run two targets' set-ups at once.
 .NOTPARALLEL:
 
@@ -13,6 +13,7 @@ WORKERS ?= auto
 TEST_ARGS ?=
 CHAOS_ARGS ?=
 BENCH_ARGS ?=
+ADVERSARIAL_ARGS ?=
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ bench:  ## figures beside other libraries, printed as ratios (BENCH_ARGS)
 
 chaos: setup  ## the whole chaos suite (10,000 messages)
 	$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
+
+adversarial: setup  ## 10,000 turns against the worst model there could be (ADVERSARIAL_ARGS="--seed N")
+	$(BIN)/python -m tests.adversarial $(ADVERSARIAL_ARGS)
 
 chaos-short: setup  ## a few minutes of it
 	$(BIN)/python -m tests.chaos --short $(CHAOS_ARGS)

@@ -23,7 +23,9 @@ async def test_the_worst_model_breaks_no_promise() -> None:
     finally:
         remove_directory(directory)
     assert played.turns >= TURNS * 0.8, f"seed {seed}: {played}"
-    assert sum(played.receipts.values()) > 20, f"seed {seed}: hardly anything was done, so hardly anything was tried: {played}"
+    assert sum(played.receipts.values()) > 20, (
+        f"seed {seed}: hardly anything was done, so hardly anything was tried: {played}"
+    )
     assert {"asked", "executed", "declined_by_customer"} <= played.outcomes.keys(), f"seed {seed}: {played}"
 
 
@@ -37,7 +39,9 @@ async def test_the_worst_model_breaks_no_promise() -> None:
         pytest.param("delete_expense", Terms(level=4), (0, False), id="and allowed at 4"),
         pytest.param("cancel_appointment", Terms(level=4), (2, False), id="a floor holds at every level"),
         pytest.param("add_expense", Terms(level=2, asked="operator"), (0, True), id="an operator alone"),
-        pytest.param("cancel_appointment", Terms(level=2, asked="operator"), (2, True), id="both, as there is a floor"),
+        pytest.param(
+            "cancel_appointment", Terms(level=2, asked="operator"), (2, True), id="both, as there is a floor"
+        ),
         pytest.param("book_appointment", Terms(level=2, asked="both"), (1, True), id="both"),
     ],
 )
