@@ -105,7 +105,7 @@ class Answering:
 
     async def _understand(self, turn: Turn, *, clears: bool) -> None:
         if turn.mode is Mode.OFF:
-            await self._committer.commit(silent(turn, "autonomy_off"))
+            await self._commit(silent(turn, "autonomy_off"), clears=clears)
             return
         pack = self._packs.get(turn.business.pack)
         if pack is None:
@@ -118,6 +118,7 @@ class Answering:
         await self._conclude(turn, outcome, clears=clears)
 
     async def _conclude(self, turn: Turn, outcome: Outcome, *, clears: bool) -> None:
+        """One commit. What the words did not confirm is cleared by every one: the next turn's yes is to something else."""
         match outcome:
             case Said():
                 await self._say(turn, outcome, clears=clears)
@@ -131,9 +132,9 @@ class Answering:
                 await self._fall(turn, outcome)
             case Overtaken(so_far=so_far):
                 commit = _after(silent(turn, "overtaken", state=TurnState.SUPERSEDED), so_far)
-                await self._committer.commit(commit)
+                await self._commit(commit, clears=clears)
             case Stopped():
-                await self._committer.commit(silent(turn, "stopped"))
+                await self._commit(silent(turn, "stopped"), clears=clears)
             case _:
                 assert_never(outcome)
 

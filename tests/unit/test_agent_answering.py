@@ -1,21 +1,17 @@
-"""What a turn comes to, without a database or a model: one commit, and only a confirmed action writes."""
+"""What an engine's outcome comes to, without a database or a model: one commit, said honestly, and people where it must be."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict
 
-from services.agent.answering import Answering
-from services.agent.core.digest import canonical, digest
+from services.agent.commits import new_action
+from services.agent.core.gate import Ask
 from services.agent.core.pending import Button, Press
-from services.agent.core.turn import Heard, Pending, PromptState, Reply, Turn
+from services.agent.core.turn import Heard, PromptState, Reply, WaitsFor
 from services.agent.core.wording import PROMPT_CHARS_MAX
 from services.agent.engines.outcome import (
     Asks,
@@ -25,275 +21,276 @@ from services.agent.engines.outcome import (
     Outcome,
     Overtaken,
     Said,
+    SoFar,
     Stopped,
 )
-from services.agent.execution import Executor
-from services.agent.ports import Commit, Committed, NewAction, TurnState
-from services.agent.questions import PAGE_CACHED_S, Questions
-from shared.autonomy import Mode, Risk
-from shared.broker.memory import MemoryBroker
-from shared.errors import Conflict, Unavailable
-from shared.ids import ActionId, BusinessId, new_id
-from shared.llm.port import Answer, Request
+from services.agent.ports import Committed, NewAction, Receipt, ToolRecord, Trace, TurnState
+from services.agent.questions import PAGE_CACHED_S
+from shared.autonomy import Asked, Mode
+from shared.digest import digest, text_digest
+from shared.ids import ActionId, new_id
 from shared.locales import load
 from shared.messages import MessageKind
-from shared.packs import Done, Proposal, Refusal, Sql, Tool, ToolContext, ToolKind
-from shared.telemetry.metrics import Metrics
-from shared.tickets import Stage
+from shared.packs import Proposal
 from tests.support.eventually import eventually
-from tests.support.factories import NOON, SetClock, heard, pending, turn
-from tests.support.faulty_broker import FaultyBroker
-from tests.support.memory_turns import MemoryTurns
+from tests.support.factories import heard, prompt, turn
+from tests.support.kiosk import SOON, Kiosk, asked, decides, dials, presses, ringing, says
 
 EN = load("en")
-SOON = NOON + timedelta(minutes=1)
-
-
-class Booking(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    start: str = "10:00"
-
-
-class Diary:
-    """One hour of one dentist: what a check shows, and what an execution books."""
-
-    def __init__(self) -> None:
-        self.price = "100"
-        self.taken = False
-        self.booked: list[str] = []
-
-    async def check(self, _: ToolContext, arguments: Booking) -> Proposal | Refusal:
-        if self.taken:
-            return Refusal(code="taken")
-        return Proposal(
-            arguments={"start": arguments.start}, shown={"start": arguments.start, "price": self.price}
-        )
-
-    async def execute(self, _: ToolContext, proposal: Proposal, key: str) -> Done | Refusal:
-        if key not in self.booked:
-            self.booked.append(key)
-        return Done(result={"start": proposal.arguments["start"]})
-
-
-class KioskPack:
-    """A domain with one action."""
-
-    def __init__(self, diary: Diary) -> None:
-        self.pages = 0
-        self.tools: Sequence[Tool] = (
-            Tool(
-                name="book_appointment",
-                description="Book.",
-                arguments=Booking,
-                kind=ToolKind.ACTION,
-                risk=Risk.WRITE,
-                wrong_call_costs="An hour.",
-                floor=1,
-                check=diary.check,
-                execute=diary.execute,
-                word_prompt=lambda shown, _: f"Book {shown['start']} for {shown['price']}?",
-                word_done=lambda result, _: f"Booked {result['start']}.",
-                word_refusal=lambda refusal, _: f"Not possible: {refusal.code}.",
-            ),
-        )
-
-    name = "clinic"
-    queries: Sequence[Path] = ()
-    migrations = Path()
-
-    async def prompt_facts(self, context: ToolContext) -> str:
-        self.pages += 1
-        return "Open."
-
-    def mock_answer(self, request: Request) -> Answer:
-        raise NotImplementedError
-
-    async def seed(self, sql: Sql, business: BusinessId, *, now: datetime) -> None:
-        raise NotImplementedError
-
-
-class ScriptedEngine:
-    """Comes to what the test says, and counts how often a model would have been asked."""
-
-    def __init__(self, diary: Diary) -> None:
-        self.outcome: Outcome = Said(text="Hello!", last_call=None)
-        self.questions = 0
-        self._diary = diary
-
-    async def run(self, question: Any) -> Outcome:
-        self.questions += 1
-        return self.outcome
-
-    async def dry_run(self, question: Any, tool: Tool, arguments: Any) -> Proposal | Refusal:
-        return await self._diary.check(question.context, arguments)
-
-
-class Desk:
-    def __init__(self) -> None:
-        self.turns = MemoryTurns()
-        self.diary = Diary()
-        self.pack = KioskPack(self.diary)
-        self.engine = ScriptedEngine(self.diary)
-        self.broker = FaultyBroker(MemoryBroker())
-        self.clock = SetClock()
-        self.metrics = Metrics(process=False)
-        self.answering = Answering(
-            turns=self.turns,
-            questions=Questions(turns=self.turns, clock=self.clock),
-            engine=self.engine,  # type: ignore[arg-type]  # stands for a ToolLoop
-            executor=Executor(self.turns),
-            packs={"clinic": self.pack},
-            broker=self.broker,
-            metrics=self.metrics,
-        )
-
-    async def answer(self, one: Turn) -> Commit:
-        """The one commit of the turn."""
-        self.turns.stored = one.pending
-        await self.answering.answer(one)
-        (commit,) = self.turns.commits
-        return commit
-
-    def rung(self) -> list[UUID]:
-        return [
-            ticket
-            for stage, packet in self.broker.published
-            if stage is Stage.DISPATCH
-            for ticket in packet.ids
-        ]
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
-    made = Desk()
-    async with asyncio.TaskGroup() as group:
-        job = group.create_task(made.answering.run())
-        yield made
-        job.cancel()
+def kiosk() -> Kiosk:
+    return Kiosk()
 
 
-def asked(**fields: Any) -> Pending:
-    """A booking of ten o'clock for 100, whose prompt was sent at noon."""
-    arguments, shown = canonical({"start": "10:00"}), canonical({"start": "10:00", "price": "100"})
-    plain = {"arguments": arguments, "shown": shown, "digest": digest("book_appointment", arguments, shown)}
-    return pending(**(plain | fields))
+@pytest.fixture
+async def ringer(kiosk: Kiosk) -> AsyncIterator[Kiosk]:
+    async with ringing(kiosk):
+        yield kiosk
 
 
-def says(text: str, *, action: Pending | None = None, at: datetime = SOON, **fields: Any) -> Turn:
-    """A turn of one message that is newer than any prompt."""
-    one = heard(2, text, channel_at=at, received_at=at)
-    return turn(one, pending=action, handled_seq=1, now=at, **fields)
+def proposed(kiosk: Kiosk, *, asked: Asked = Asked.CUSTOMER, start: str = "10:00") -> NewAction:
+    """A booking as the engine proposes it."""
+    tool = next(tool for tool in kiosk.pack.tools if tool.name == "book_appointment")
+    proposal = Proposal(arguments={"start": start}, shown={"start": start, "price": "100"})
+    confirmations = 0 if asked is Asked.OPERATOR else 1
+    return new_action(tool, proposal, Ask(confirmations, asked), locale="en")
 
 
-def presses(action: Pending, press: Press = Press.CONFIRM) -> Turn:
-    button = Button(action=action.id, step=1, press=press).encode()
-    one = heard(2, "Confirm", kind=MessageKind.BUTTON, button=button, channel_at=SOON, received_at=SOON)
-    return turn(one, pending=action, handled_seq=1, now=SOON)
+def receipt(result: str = '{"start":"10:00"}', tool: str = "book_appointment") -> Receipt:
+    return Receipt(action=ActionId(new_id()), tool=tool, digest=b"d", result=result)
 
 
-def new_action() -> NewAction:
-    return NewAction(
-        id=ActionId(new_id()),
-        tool="book_appointment",
-        arguments="{}",
-        shown="{}",
-        digest=b"d",
-        confirmations_needed=1,
-    )
+def done(*receipts: Receipt, **fields: Any) -> SoFar:
+    return SoFar(trace=Trace(receipts=receipts), **fields)
 
 
 # The engine's outcomes
 
 
-async def test_a_reply_is_committed_and_rung(desk: Desk) -> None:
-    commit = await desk.answer(says("Hello"))
-    assert (commit.text, commit.outcome, commit.state, commit.seq_to) == (
-        "Hello!",
-        "reply",
-        TurnState.DONE,
-        2,
-    )
-    assert (commit.handoff, commit.ends, commit.held) == (None, None, None)
-    await eventually(lambda: desk.rung() == [commit.outbound])
+async def test_a_reply_is_committed_and_rung(ringer: Kiosk) -> None:
+    commit = await ringer.answer(says("Hello"))
+    assert (commit.text, commit.outcome, commit.state) == ("Hello!", "reply", TurnState.DONE)
+    assert commit.seq_to == 2
+    assert (commit.handoff, commit.ends, commit.held, commit.flag) == (None, None, None, None)
+    await eventually(lambda: ringer.rung() == [commit.outbound])
 
 
-async def test_an_action_waits_for_the_customer_with_the_system_s_words_and_buttons(desk: Desk) -> None:
-    action = new_action()
-    desk.engine.outcome = Asks(action=action, prompt="Book 10:00 for 100?", tools=())
-    commit = await desk.answer(says("Ten o'clock"))
+async def test_an_action_waits_for_the_customer_with_the_system_s_words_and_buttons(kiosk: Kiosk) -> None:
+    action = proposed(kiosk)
+    kiosk.engine.outcome = Asks(action=action, so_far=SoFar())
+    commit = await kiosk.answer(says("Ten o'clock"))
     assert commit.asks == action
-    assert commit.text == f"Book 10:00 for 100? {EN.notice('prompt_suffix_yes_no')}"
+    assert action.waits_for is WaitsFor.CUSTOMER
+    assert commit.text == f"Book 10:00 for 100. {EN.notice('prompt_suffix_yes_no')}"
     assert commit.buttons is not None
-    assert action.id.hex in commit.buttons
+    assert Button(action=action.id, step=1, press=Press.CONFIRM).encode() in commit.buttons
 
 
-async def test_a_prompt_too_long_for_one_message_goes_to_people(desk: Desk) -> None:
-    desk.engine.outcome = Asks(action=new_action(), prompt="x" * (PROMPT_CHARS_MAX + 1), tools=())
-    commit = await desk.answer(says("Ten o'clock"))
+async def test_the_digest_covers_tool_arguments_and_all_that_is_shown(kiosk: Kiosk) -> None:
+    action = proposed(kiosk)
+    assert action.digest == digest("book_appointment", '{"start":"10:00"}', '{"price":"100","start":"10:00"}')
+
+
+async def test_an_action_that_waits_for_an_operator_alone_is_a_notice_without_buttons(kiosk: Kiosk) -> None:
+    action = proposed(kiosk, asked=Asked.OPERATOR)
+    kiosk.engine.outcome = Asks(action=action, so_far=SoFar())
+    commit = await kiosk.answer(says("Ten o'clock"))
+    assert action.waits_for is WaitsFor.OPERATOR
+    assert (commit.asks, commit.buttons) == (action, None)
+    assert commit.text == EN.notice("approval_asked", summary="Book 10:00 for 100.")
+
+
+async def test_what_was_done_before_is_said_before_the_question(kiosk: Kiosk) -> None:
+    kiosk.engine.outcome = Asks(action=proposed(kiosk, start="11:00"), so_far=done(receipt(tool="note_wish")))
+    commit = await kiosk.answer(says("Note ten, and book eleven"))
+    assert commit.text is not None
+    assert commit.text.startswith("Noteed 10:00. Book 11:00 for 100. ")
+    assert commit.receipt
+
+
+async def test_a_prompt_too_long_for_one_message_goes_to_people(kiosk: Kiosk) -> None:
+    action = replace(proposed(kiosk), summary="x" * PROMPT_CHARS_MAX)
+    kiosk.engine.outcome = Asks(action=action, so_far=SoFar())
+    commit = await kiosk.answer(says("Ten o'clock"))
     assert commit.asks is None
     assert commit.handoff == "prompt_too_long"
 
 
-async def test_a_hand_over_says_so_once(desk: Desk) -> None:
-    desk.engine.outcome = HandsOver(tools=())
-    commit = await desk.answer(says("This is no use"))
+async def test_a_hand_over_says_so_once(kiosk: Kiosk) -> None:
+    kiosk.engine.outcome = HandsOver(so_far=SoFar())
+    commit = await kiosk.answer(says("This is no use", action=asked()))
     assert (commit.handoff, commit.text) == ("model", EN.notice("handoff_requested"))
+    assert commit.ends_as == "cleared"
 
 
 @pytest.mark.parametrize("reason", FallbackReason)
-async def test_no_usable_answer_is_an_honest_reply_and_people(desk: Desk, reason: FallbackReason) -> None:
-    desk.engine.outcome = Falls(reason=reason)
-    commit = await desk.answer(says("Hello", action=asked()))
+async def test_no_usable_answer_is_an_honest_reply_and_people(kiosk: Kiosk, reason: FallbackReason) -> None:
+    kiosk.engine.outcome = Falls(reason=reason)
+    commit = await kiosk.answer(says("Hello", action=asked()))
     assert commit.handoff == reason.value
     assert commit.text == EN.notice("budget" if reason is FallbackReason.BUDGET else "fallback")
     assert commit.ends_as == "cleared", "what the customer had not confirmed is cleared in a handoff"
 
 
-async def test_a_turn_the_customer_wrote_past_says_nothing(desk: Desk) -> None:
-    desk.engine.outcome = Overtaken()
-    commit = await desk.answer(says("Hello"))
-    assert (commit.text, commit.state) == (None, TurnState.SUPERSEDED)
-    assert not desk.rung()
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        HandsOver(so_far=done(receipt())),
+        Falls(reason=FallbackReason.CALLS_USED, so_far=done(receipt())),
+    ],
+    ids=["a hand-over", "no usable answer"],
+)
+async def test_a_fixed_reply_names_what_was_done(kiosk: Kiosk, outcome: Any) -> None:
+    (one,) = outcome.so_far.trace.receipts
+    kiosk.turns.receipts[one.action] = one
+    kiosk.engine.outcome = outcome
+    commit = await kiosk.answer(says("Book ten, and dance"))
+    assert commit.text == EN.notice("fallback_done", done="Booked 10:00")
+    assert commit.receipt, "what carries a receipt is never superseded"
 
 
-async def test_a_turn_that_is_stopped_says_nothing(desk: Desk) -> None:
-    desk.engine.outcome = Stopped()
-    commit = await desk.answer(says("Hello"))
-    assert (commit.text, commit.outcome) == (None, "stopped")
-
-
-async def test_a_late_turn_s_reply_is_held(desk: Desk) -> None:
+async def test_a_late_turn_s_reply_is_held(kiosk: Kiosk) -> None:
     late = replace(says("Hello"), now=SOON + timedelta(hours=2))
-    assert (await desk.answer(late)).held == "late"
+    assert (await kiosk.answer(late)).held == "late"
 
 
-async def test_in_mode_off_no_model_is_asked(desk: Desk) -> None:
-    commit = await desk.answer(says("Hello", mode=Mode.OFF))
+async def test_in_mode_off_no_model_is_asked(kiosk: Kiosk) -> None:
+    commit = await kiosk.answer(says("Hello", dials=dials(Mode.OFF)))
     assert commit.text is None
-    assert desk.engine.questions == 0
+    assert kiosk.engine.questions == 0
 
 
-async def test_a_pack_that_is_not_installed_is_no_silence(desk: Desk) -> None:
+async def test_a_pack_that_is_not_installed_is_no_silence(kiosk: Kiosk) -> None:
     one = says("Hello")
-    commit = await desk.answer(replace(one, business=replace(one.business, pack="other")))
-    assert commit.handoff == "model_failed"
+    commit = await kiosk.answer(replace(one, business=replace(one.business, pack="other")))
+    assert commit.handoff == "no_pack"
 
 
-async def test_a_commit_that_was_not_written_is_not_rung(desk: Desk) -> None:
-    desk.turns.answer = Committed(written=False, live=False, again=False)
-    await desk.answer(says("Hello"))
+async def test_a_commit_that_was_not_written_is_not_rung(ringer: Kiosk) -> None:
+    ringer.turns.answer = Committed(written=False, live=False, again=False)
+    await ringer.answer(says("Hello"))
     await asyncio.sleep(0)
-    assert not desk.rung()
+    assert not ringer.rung()
 
 
-async def test_the_pack_s_page_is_looked_up_every_few_seconds(desk: Desk) -> None:
+# What clears the action that waited
+
+NEITHER: list[tuple[str, Outcome]] = [
+    ("said", Said(text="A hundred.", so_far=SoFar(), last_call=None)),
+    ("handed over", HandsOver(so_far=SoFar())),
+    ("no usable answer", Falls(reason=FallbackReason.REFUSED)),
+    ("overtaken", Overtaken()),
+    ("stopped", Stopped()),
+]
+
+
+@pytest.mark.parametrize("outcome", [one for _, one in NEITHER], ids=[name for name, _ in NEITHER])
+async def test_words_that_do_not_confirm_clear_the_action_whatever_comes_of_them(
+    kiosk: Kiosk, outcome: Outcome
+) -> None:
+    """Else "but at three?", overtaken by "yes", would leave ten o'clock for the yes to confirm."""
+    action = asked()
+    kiosk.engine.outcome = outcome
+    commit = await kiosk.answer(says("but can I come at three?", action=action))
+    assert (commit.ends, commit.ends_as) == (action.id, "cleared")
+
+
+async def test_in_mode_off_they_clear_it_too(kiosk: Kiosk) -> None:
+    commit = await kiosk.answer(says("but at three?", action=asked(), dials=dials(Mode.OFF)))
+    assert (commit.text, commit.ends_as) == (None, "cleared")
+
+
+@pytest.mark.parametrize("outcome", [one for _, one in NEITHER], ids=[name for name, _ in NEITHER])
+async def test_what_waits_for_an_operator_stays(kiosk: Kiosk, outcome: Outcome) -> None:
+    kiosk.engine.outcome = outcome
+    commit = await kiosk.answer(says("And what does it cost?", action=asked(waits_for=WaitsFor.OPERATOR)))
+    assert commit.ends is None
+
+
+async def test_a_new_action_replaces_the_one_that_waited(kiosk: Kiosk) -> None:
+    action = asked()
+    kiosk.engine.outcome = Asks(action=proposed(kiosk, start="11:00"), so_far=SoFar())
+    commit = await kiosk.answer(says("Rather at eleven", action=action))
+    assert (commit.ends, commit.ends_as) == (action.id, "replaced")
+
+
+# Level 0, and claims that nothing backs
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Said(text="Hello!", so_far=SoFar(level_0=True), last_call=None),
+        HandsOver(so_far=SoFar(level_0=True)),
+        Falls(reason=FallbackReason.CALLS_USED, so_far=SoFar(level_0=True)),
+    ],
+    ids=["said", "handed over", "no usable answer"],
+)
+async def test_a_turn_in_which_a_tool_at_level_0_was_called_is_held(kiosk: Kiosk, outcome: Outcome) -> None:
+    kiosk.engine.outcome = outcome
+    assert (await kiosk.answer(says("Hello"))).held == "level_0"
+
+
+async def test_a_prompt_of_such_a_turn_is_held_too(kiosk: Kiosk) -> None:
+    kiosk.engine.outcome = Asks(action=proposed(kiosk), so_far=SoFar(level_0=True))
+    assert (await kiosk.answer(says("Hello"))).held == "level_0"
+
+
+async def test_a_turn_that_says_nothing_holds_nothing(kiosk: Kiosk) -> None:
+    kiosk.engine.outcome = Overtaken(so_far=SoFar(level_0=True))
+    assert (await kiosk.answer(says("Hello"))).held is None
+
+
+async def test_an_unbacked_claim_is_a_draft_with_a_flag(kiosk: Kiosk) -> None:
+    kiosk.engine.outcome = Said(text="I've booked it.", so_far=SoFar(), last_call=None, unbacked=True)
+    commit = await kiosk.answer(says("Book"))
+    assert (commit.held, commit.flag, commit.handoff) == ("unbacked_claim", "unbacked_claim", None)
+
+
+# The evidence
+
+
+async def test_every_commit_is_sealed_behind_the_one_before(kiosk: Kiosk) -> None:
+    commit = await kiosk.answer(says("Hello"))
+    assert commit.sealed is not None
+    assert commit.sealed.n == commit.turn.chain.length + 1
+
+
+async def test_tool_calls_and_receipts_are_in_the_commit_and_its_trace(kiosk: Kiosk) -> None:
+    record = ToolRecord(
+        n=1, position=0, call_id="c", tool="find_slots", arguments="{}", decision="allow", reason=None, result="{}",
+    )  # fmt: skip
+    one = receipt()
+    so_far = SoFar(unstored=(record,), trace=Trace(tools=(record,), receipts=(one,)))
+    kiosk.engine.outcome = Said(text="Hello!", so_far=so_far, last_call=None)
+    commit = await kiosk.answer(says("Hello"))
+    assert (commit.tools, commit.trace, commit.receipt) == ((record,), so_far.trace, True)
+
+
+# The pack's page
+
+
+async def test_the_pack_s_page_is_looked_up_every_few_seconds(kiosk: Kiosk) -> None:
     for _ in range(3):
-        await desk.answering.answer(says("Hello"))
-    assert desk.pack.pages == 1
-    desk.clock.pass_(PAGE_CACHED_S + 1)
-    await desk.answering.answer(says("Hello"))
-    assert desk.pack.pages == 2
+        await kiosk.answering.answer(says("Hello"))
+    assert kiosk.pack.pages == 1
+    kiosk.clock.pass_(PAGE_CACHED_S + 1)
+    await kiosk.answering.answer(says("Hello"))
+    assert kiosk.pack.pages == 2
+
+
+async def test_the_first_turn_after_midnight_has_a_page_of_its_own_day(kiosk: Kiosk) -> None:
+    await kiosk.answering.answer(says("Hello"))
+    await kiosk.answering.answer(says("Hello", now=SOON + timedelta(days=1)))
+    assert kiosk.pack.pages == 2
+
+
+async def test_the_page_is_kept_once_for_the_evidence(kiosk: Kiosk) -> None:
+    for _ in range(2):
+        await kiosk.answering.answer(says("Hello"))
+    assert kiosk.turns.pages == {(says("x").business.id, text_digest("Open."))}
 
 
 # What can't be read
@@ -303,247 +300,79 @@ def sticker() -> Heard:
     return heard(2, "", kind=MessageKind.UNSUPPORTED, unsupported=True)
 
 
-async def test_a_sticker_gets_one_fixed_reply_without_a_model(desk: Desk) -> None:
-    commit = await desk.answer(turn(sticker(), handled_seq=1, pending=asked()))
+@pytest.mark.parametrize("waits_for", WaitsFor)
+async def test_a_sticker_gets_one_fixed_reply_without_a_model(kiosk: Kiosk, waits_for: WaitsFor) -> None:
+    commit = await kiosk.answer(turn(sticker(), handled_seq=1, pending=asked(waits_for=waits_for)))
     assert commit.text == EN.notice("unsupported")
-    assert commit.ends is None, "a pending action is left alone"
-    assert desk.engine.questions == 0
+    assert (commit.ends, commit.asks_again) == (None, None), "a pending action is left alone"
+    assert kiosk.engine.questions == 0
 
 
 @pytest.mark.parametrize(("minutes", "again"), [(9, False), (10, True)])
-async def test_it_is_said_at_most_once_in_ten_minutes(desk: Desk, minutes: int, *, again: bool) -> None:
+async def test_it_is_said_at_most_once_in_ten_minutes(kiosk: Kiosk, minutes: int, *, again: bool) -> None:
     said = Reply(
         state="sent", text=EN.notice("unsupported"), basis_seq=1, created_at=SOON - timedelta(minutes=minutes)
     )
-    commit = await desk.answer(turn(sticker(), handled_seq=1, now=SOON, replies=(said,)))
+    commit = await kiosk.answer(turn(sticker(), handled_seq=1, now=SOON, replies=(said,)))
     assert (commit.text is not None) is again
 
 
-# Pending actions
+# Pressed twice is once
 
 
-async def test_a_yes_executes_once_with_receipt_and_the_system_s_words(desk: Desk) -> None:
-    action = asked()
-    commit = await desk.answer(says("Yes, please", action=action))
-    assert desk.diary.booked == [str(action.id)], "under the action's id as its key"
-    assert desk.turns.receipts == {action.id: '{"start":"10:00"}'}
-    assert (commit.text, commit.receipt, commit.ends, commit.ends_as) == (
-        "Booked 10:00.",
-        True,
-        action.id,
-        "executed",
-    )
-    assert desk.engine.questions == 0
-    await eventually(lambda: desk.rung() == [commit.outbound])
-
-
-async def test_a_press_executes_and_settles_its_prompt(desk: Desk) -> None:
-    action = asked(prompt_state=PromptState.UNKNOWN)
-    await desk.answer(presses(action))
-    assert desk.diary.booked == [str(action.id)]
-    assert desk.turns.settled_prompts == [action.prompt]
-
-
-@pytest.mark.parametrize("how", ["a no", "the cancel button"])
-async def test_a_no_writes_nothing_and_is_acknowledged(desk: Desk, how: str) -> None:
-    action = asked()
-    commit = await desk.answer(
-        says("No, thanks", action=action) if how == "a no" else presses(action, Press.CANCEL)
-    )
-    assert not desk.diary.booked
-    assert (commit.ends, commit.ends_as, commit.text) == (
-        action.id,
-        "declined",
-        EN.notice("declined_by_customer"),
-    )
-    assert desk.engine.questions == 0
-
-
-@pytest.mark.parametrize("text", ["yes but at 3pm", "ok", "What does it cost?", "YES NO"])
-async def test_anything_else_is_a_new_request_and_clears_the_action(desk: Desk, text: str) -> None:
-    action = asked()
-    commit = await desk.answer(says(text, action=action))
-    assert not desk.diary.booked
-    assert (commit.ends, commit.ends_as) == (action.id, "cleared")
-    assert desk.engine.questions == 1
-
-
-async def test_a_new_action_replaces_the_one_that_waited(desk: Desk) -> None:
-    action = asked()
-    desk.engine.outcome = Asks(action=new_action(), prompt="Book 11:00?", tools=())
-    commit = await desk.answer(says("Rather at eleven", action=action))
-    assert (commit.ends, commit.ends_as) == (action.id, "replaced")
-
-
-async def test_a_button_of_another_action_changes_nothing(desk: Desk) -> None:
-    action = asked()
-    other = replace(action, id=ActionId(new_id()))
-    one = replace(presses(other), pending=action)
-    commit = await desk.answer(one)
-    assert (commit.text, commit.ends) == (EN.notice("no_longer_open"), None)
-    assert not desk.diary.booked
-
-
-async def test_the_same_button_pressed_twice_is_once(desk: Desk) -> None:
+async def test_the_same_button_pressed_twice_is_once(kiosk: Kiosk) -> None:
     """The first press booked; "nothing was changed" would be the last thing its customer reads."""
     one = presses(asked())
     (press,) = one.messages
     again = replace(press, seq=press.seq + 1)
-    commit = await desk.answer(replace(one, pending=None, messages=(press, again), handled_seq=press.seq))
+    commit = await kiosk.answer(replace(one, pending=None, messages=(press, again), handled_seq=press.seq))
     assert (commit.text, commit.outcome) == (None, "pressed_again")
 
 
-async def test_while_the_prompt_is_being_sent_the_turn_waits(desk: Desk) -> None:
-    action = asked(prompt_state=PromptState.SENDING)
-    await desk.answering.answer(says("Yes", action=action))
-    assert desk.turns.released == [timedelta(seconds=1)]
-    assert not desk.turns.commits
+async def test_the_first_step_s_button_pressed_twice_repeats_nothing(kiosk: Kiosk) -> None:
+    action = asked("cancel_appointment", step=2, prompt=prompt(state=PromptState.QUEUED))
+    one = presses(action)
+    (press,) = one.messages
+    again = replace(press, seq=press.seq + 1)
+    commit = await kiosk.answer(replace(one, messages=(press, again), handled_seq=press.seq))
+    assert (commit.text, commit.outcome, commit.asks_again) == (None, "pressed_again", None)
 
 
-async def test_a_yes_older_than_the_prompt_says_nothing_more(desk: Desk) -> None:
-    commit = await desk.answer(says("Yes", action=asked(at_send_seq=2)))
-    assert (commit.text, commit.ends) == (None, None)
-    assert not desk.diary.booked
-
-
-async def test_a_prompt_of_unknown_outcome_is_asked_again_as_the_same_action(desk: Desk) -> None:
-    action = asked(prompt_state=PromptState.UNKNOWN)
-    commit = await desk.answer(says("Yes", action=action))
-    assert (commit.asks_again, commit.text, commit.ends) == (action.id, action.prompt_text, None)
-    assert commit.buttons is not None
-    assert action.id.hex in commit.buttons
-
-
-async def test_a_yes_too_late_is_checked_and_asked_again_without_a_model(desk: Desk) -> None:
-    action = asked()
-    desk.diary.price = "120"
-    commit = await desk.answer(says("Yes", action=action, at=NOON + timedelta(minutes=16)))
-    assert not desk.diary.booked
-    assert commit.asks is not None
-    assert commit.asks.id != action.id
-    assert commit.text is not None
-    assert commit.text.startswith(f"{EN.notice('expired')} Book 10:00 for 120?")
-    assert (commit.ends, commit.ends_as) == (action.id, "replaced")
-    assert desk.engine.questions == 0
-
-
-async def test_a_yes_too_late_for_what_is_gone_is_told_so(desk: Desk) -> None:
-    desk.diary.taken = True
-    commit = await desk.answer(says("Yes", action=asked(), at=NOON + timedelta(minutes=16)))
-    assert (commit.text, commit.ends_as, commit.asks) == ("Not possible: taken.", "cleared", None)
-
-
-# Executing
-
-
-async def test_what_the_prompt_showed_and_is_no_longer_so_is_asked_again(desk: Desk) -> None:
-    """The digest: nothing is written for another price than the one that was confirmed."""
-    action = asked()
-    desk.diary.price = "120"
-    commit = await desk.answer(says("Yes", action=action))
-    assert not desk.diary.booked
-    assert not desk.turns.receipts
-    assert commit.text is not None
-    assert commit.text.startswith(f"{EN.notice('changed')} Book 10:00 for 120?")
-    assert commit.asks is not None
-    assert (commit.ends_as, commit.receipt) == ("replaced", False)
-
-
-async def test_a_check_that_no_longer_holds_is_told_to_the_customer(desk: Desk) -> None:
-    desk.diary.taken = True
-    commit = await desk.answer(says("Yes", action=asked()))
-    assert not desk.diary.booked
-    assert (commit.text, commit.ends_as, commit.ends_because) == ("Not possible: taken.", "refused", "taken")
-
-
-TAMPERED = {
-    "the arguments": {"arguments": canonical({"start": "11:00"})},
-    "the shown values": {"shown": canonical({"start": "10:00", "price": "1"})},
-    "the tool": {"tool": "get_clinic_info"},
-    "the digest": {"digest": b"x" * 32},
-}
-
-
-@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
-async def test_an_action_whose_row_was_changed_is_not_executed(desk: Desk, change: dict[str, Any]) -> None:
-    action = asked()
-    desk.turns.stored = replace(action, **change)
-    await desk.answering.answer(says("Yes", action=action))
-    (commit,) = desk.turns.commits
-    assert not desk.diary.booked
-    assert (commit.ends_as, commit.ends_because, commit.handoff) == (
-        "refused",
-        "not_permitted",
-        "not_permitted",
-    )
-
-
-async def test_an_action_that_ended_meanwhile_is_not_executed(desk: Desk) -> None:
-    await desk.answering.answer(says("Yes", action=asked()))
-    (commit,) = desk.turns.commits
-    assert not desk.diary.booked
-    assert (commit.text, commit.outcome) == (None, "stopped")
-
-
-async def test_an_action_that_needs_two_confirmations_is_not_executed_by_one(desk: Desk) -> None:
-    action = asked(confirmations_needed=2)
-    await desk.answer(says("Yes", action=action))
-    assert not desk.diary.booked
-
-
-async def test_an_execution_that_met_another_is_done_again_whole(desk: Desk) -> None:
-    desk.turns.conflicts = 2
-    await desk.answer(says("Yes", action=asked()))
-    assert desk.turns.executions == 3
-    assert len(desk.diary.booked) == 1
-
-
-async def test_after_three_conflicts_the_turn_is_tried_again_later(desk: Desk) -> None:
-    desk.turns.conflicts = 3
-    desk.turns.stored = asked()
-    with pytest.raises(Conflict):
-        await desk.answering.answer(says("Yes", action=asked()))
-    assert not desk.turns.commits
-
-
-async def test_a_connection_lost_at_commit_asks_for_the_receipt(desk: Desk) -> None:
-    desk.turns.lost_at_commit = True
-    action = asked()
-    await desk.answer(says("Yes", action=action))
-    assert desk.turns.executions == 1, "it did commit: not again"
-    assert action.id in desk.turns.receipts
-
-
-@asynccontextmanager
-async def away(_: Turn) -> AsyncIterator[Any]:
-    raise Unavailable("the database is away")
-    yield
-
-
-async def test_a_connection_lost_before_it_is_nobody_s_attempt(desk: Desk) -> None:
-    desk.turns.execution = away  # type: ignore[method-assign, assignment]  # a fake's own door, shut
-    with pytest.raises(Unavailable):
-        await desk.answering.answer(says("Yes", action=asked()))
-    assert not desk.diary.booked
+async def test_a_press_after_something_was_said_is_a_press_of_its_own(kiosk: Kiosk) -> None:
+    one = presses(asked())
+    (press,) = one.messages
+    messages = (press, heard(3, "Hello?"), replace(press, seq=4))
+    commit = await kiosk.answer(replace(one, pending=None, messages=messages, handled_seq=3))
+    assert commit.text == EN.notice("no_longer_open")
 
 
 # Ends of turns
 
 
-async def test_a_turn_out_of_time_says_so_and_goes_to_people(desk: Desk) -> None:
-    await desk.answering.out_of_time(says("Hello"))
-    (commit,) = desk.turns.commits
+async def test_a_turn_out_of_time_says_so_and_goes_to_people(kiosk: Kiosk) -> None:
+    await kiosk.answering.out_of_time(says("Hello"))
+    (commit,) = kiosk.turns.commits
     assert (commit.handoff, commit.text) == ("out_of_time", EN.notice("fallback"))
 
 
-async def test_a_turn_given_up_is_among_the_dead_with_one_message(desk: Desk) -> None:
-    action = asked()
-    await desk.answering.give_up(says("Boom", action=action))
-    (commit,) = desk.turns.commits
+@pytest.mark.parametrize("end", ["out_of_time", "give_up"])
+async def test_a_turn_that_ends_so_names_its_receipts(kiosk: Kiosk, end: str) -> None:
+    one = receipt()
+    kiosk.turns.receipts[one.action] = one
+    await getattr(kiosk.answering, end)(says("Book ten, and dance"))
+    (commit,) = kiosk.turns.commits
+    assert commit.text == EN.notice("fallback_done", done="Booked 10:00")
+    assert commit.receipt
+
+
+async def test_a_turn_given_up_is_among_the_dead_with_one_message(kiosk: Kiosk) -> None:
+    await kiosk.answering.give_up(says("Boom", action=asked()))
+    (commit,) = kiosk.turns.commits
     assert (commit.state, commit.handoff, commit.dead) == (TurnState.FAILED, "processing_failed", True)
     assert (commit.text, commit.ends_as) == (EN.notice("processing_failed"), "cleared")
 
 
-async def test_it_speaks_the_conversation_s_language(desk: Desk) -> None:
-    commit = await desk.answer(says("Nu, mulțumesc", action=asked(), locale="ro"))
-    assert commit.text == load("ro").notice("declined_by_customer")
+async def test_a_decision_s_turn_given_up_leaves_what_waits_for_the_operator(kiosk: Kiosk) -> None:
+    await kiosk.answering.give_up(decides(asked(waits_for=WaitsFor.OPERATOR)))
+    (commit,) = kiosk.turns.commits
+    assert (commit.dead, commit.ends) == (True, None)
