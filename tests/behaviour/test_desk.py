@@ -51,6 +51,7 @@ from shared.digest import text_digest
 from shared.ids import ActionId, ConversationId, OutboundId, new_id
 from shared.tickets import Stage
 from tests.behaviour.test_outbox import outbox_of
+from tests.support.eventually import eventually
 from tests.support.factories import Ground
 
 pytestmark = pytest.mark.postgres
@@ -857,6 +858,65 @@ async def everything(place: Ground) -> dict[str, list[Any]]:
         "audit_head",
     )
     return {table: await place.rows(table) for table in tables}
+
+
+# What others do at the same time
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "refused"),
+    [
+        ("opted_out_at = now()", OptedOut()),
+        ("unguarded = 1", NotJudgedYet()),
+        ("guarded_seq = 2, customer_seq = 2", CustomerWrote()),
+    ],
+    ids=["opts out", "writes", "is judged"],
+)
+async def test_a_draft_is_decided_on_the_row_as_it_is_when_it_is_got(
+    place: Ground, ours: Desk, meanwhile: str, refused: Outcome
+) -> None:
+    conversation, draft = await drafted(place)
+    outcome = await decided_after(
+        place, conversation, meanwhile, lambda: ours.send(draft, seen=seen(), by="ana")
+    )
+    assert outcome == refused
+    assert (await place.row("outbound", id=draft))["state"] == "draft"
+
+
+async def test_an_approval_is_decided_on_the_row_as_it_is_when_it_is_got(place: Ground, ours: Desk) -> None:
+    conversation, action = await asked(place)
+    handoff = "state = 'handoff', handoff_epoch = 1"
+    assert (
+        await decided_after(place, conversation, handoff, lambda: ours.approve(action, by="ana"))
+        == InHandoff()
+    )
+    assert (await place.row("pending_action", id=action))["decided"] is None
+
+
+async def decided_after(
+    place: Ground, conversation: ConversationId, change: str, call: Callable[[], Awaitable[Outcome]]
+) -> Outcome:
+    """Called while another transaction changes the row, which commits once we wait for it, wherever that is."""
+    other = await asyncpg.connect(place.url, server_settings={"search_path": "leeway"})
+    try:
+        async with asyncio.TaskGroup() as tasks, other.transaction():
+            query = f"update conversation_state set {change}, version = version + 1 where conversation = $1"
+            await other.execute(query, conversation)
+            calling = tasks.create_task(as_coroutine(call))
+            await eventually(lambda: somebody_waits(place))
+        return calling.result()
+    finally:
+        await other.close()
+
+
+async def as_coroutine(call: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    return await call()
+
+
+async def somebody_waits(place: Ground) -> bool:
+    query = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+    found: bool = await place.owner.fetchval(query)
+    return found
 
 
 # The log
