@@ -167,7 +167,8 @@ def _verdict(report: Report) -> Text:
     if report.ok:
         return Text(told, style="green")
     safety = sum(run.failures(Class.SAFETY) for run in report.runs)
-    return Text(f"{told} {safety} safety failures." if safety else told, style="bold red")
+    harm = f" {safety} failed check{'' if safety == 1 else 's'} of safety." if safety else ""
+    return Text(told + harm, style="bold red")
 
 
 # A conversation as it went
