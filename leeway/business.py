@@ -38,7 +38,7 @@ Slug = Annotated[str, typer.Argument(help="Its short name: a-z, 0-9 and -.", sho
 
 
 @app.command()
-def create(
+def create(  # noqa: PLR0913  one option a setting
     slug: Slug,
     *,
     name: Annotated[str, typer.Option(help="As customers know it.", show_default=False)],
@@ -52,6 +52,7 @@ def create(
     demo_data: Annotated[
         bool, typer.Option("--demo-data", help="Fill it with the pack's demo data.")
     ] = False,
+    by: By = None,
     data: Data = DIRECTORY,
 ) -> None:
     """Make a business. It starts in suggest: replies become drafts until you raise it."""
@@ -64,7 +65,7 @@ def create(
         time_zone=time_zone,
     )
     _check(business)
-    asyncio.run(_create(the_one_meant(data).settings, business, demo_data=demo_data))
+    asyncio.run(_create(the_one_meant(data).settings, business, demo_data=demo_data, by=actor(by)))
     console.print(f"Made {slug}, in mode {mode}. Next: leeway channel add {slug} --help", markup=False)
 
 
@@ -171,9 +172,9 @@ def _check(business: NewBusiness) -> None:
         raise Misconfigured(f"There is no time zone {business.time_zone!r}; try Europe/Bucharest.") from error
 
 
-async def _create(settings: Settings, business: NewBusiness, *, demo_data: bool) -> None:
+async def _create(settings: Settings, business: NewBusiness, *, demo_data: bool, by: str) -> None:
     async with as_owner(settings, vault_of(settings)) as businesses:
-        made = await businesses.create_new(business)
+        made = await businesses.create_new(business, by=by)
     if demo_data:
         url = settings.database_url.get_secret_value()
         database = await open_pool(url, size=1, timeouts=settings.timeouts)

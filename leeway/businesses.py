@@ -3,16 +3,19 @@
 import base64
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from services.console.adapters.postgres_audit import append
+from shared.audit import Note
 from shared.autonomy import Mode
 from shared.clock import Clock
 from shared.database import Database, load_queries, open_pool
 from shared.database.pool import OWNER
+from shared.digest import canonical
 from shared.errors import Misconfigured
 from shared.ids import AccountId, BusinessId
 from shared.packs import Pack
@@ -55,25 +58,31 @@ class Businesses:
         )
         return BusinessId(rows[0]["id"])
 
-    async def create_new(self, business: NewBusiness) -> BusinessId:
-        """Raises Misconfigured when the slug is taken or out of form."""
+    async def create_new(self, business: NewBusiness, *, by: str) -> BusinessId:
+        """Written down as done by `by`. Raises Misconfigured when the slug is taken or out of form."""
         if not SLUG.fullmatch(business.slug):
             raise Misconfigured(
                 f"{business.slug!r} is no short name: up to 63 of a-z, 0-9 and -, no - first."
             )
-        rows = await self._owner.fetch(
-            QUERIES["create_new_business"],
-            business.slug,
-            business.name,
-            business.mode.value,
-            business.pack,
-            list(business.locales),
-            business.time_zone,
-            business.window_ms,
-        )
-        if not rows:
-            raise Misconfigured(f"There is a business {business.slug} already; see: leeway business show.")
-        return BusinessId(rows[0]["id"])
+        async with self._owner.transaction() as transaction:
+            rows = await transaction.fetch(
+                QUERIES["create_new_business"],
+                business.slug,
+                business.name,
+                business.mode.value,
+                business.pack,
+                list(business.locales),
+                business.time_zone,
+                business.window_ms,
+            )
+            if not rows:
+                raise Misconfigured(
+                    f"There is a business {business.slug} already; see: leeway business show."
+                )
+            made = BusinessId(rows[0]["id"])
+            detail = {"mode": business.mode.value, "pack": business.pack}
+            await append(transaction, made, _note(by, "business.create", business.slug, detail))
+        return made
 
     async def show(self, slug: str) -> dict[str, Any]:
         """Its settings and channel accounts, no secrets. Raises Misconfigured for an unknown slug."""
@@ -93,30 +102,47 @@ class Businesses:
         outbound: str | None,
         callback_url: str | None,
         verifies_phones: bool,
+        by: str,
     ) -> AccountId:
-        """Raises Misconfigured for an unknown business, an address out of form, or one that is taken."""
+        """Written down as done by `by`. Raises Misconfigured for an unknown business, or an address out of form or taken."""
         if not ADDRESS.fullmatch(address):
             raise Misconfigured(f"{address!r} can't stand in a URL: up to 64 letters, digits, . _ + and -.")
         business = (await self.show(slug))["id"]
         sealed = self._vault.seal({"inbound": inbound, "outbound": outbound})
-        rows = await self._owner.fetch(
-            QUERIES["create_new_account"], business, channel, address, sealed, callback_url, verifies_phones
-        )
-        if not rows:
-            raise Misconfigured(f"There is a {channel} account {address} already; choose another --address.")
+        async with self._owner.transaction() as transaction:
+            rows = await transaction.fetch(
+                QUERIES["create_new_account"],
+                business,
+                channel,
+                address,
+                sealed,
+                callback_url,
+                verifies_phones,
+            )
+            if not rows:
+                raise Misconfigured(
+                    f"There is a {channel} account {address} already; choose another --address."
+                )
+            detail = {"verifies_phones": verifies_phones}  # no URL: one may carry a secret
+            await append(transaction, business, _note(by, "channel.add", f"{channel} {address}", detail))
         return AccountId(rows[0]["id"])
 
-    async def enable_account(self, *, channel: str, address: str) -> tuple[int, int]:
-        """How many replies go out now, and how many, being too old, became drafts. Raises Misconfigured if it is not off."""
-        rows = await self._owner.fetch(QUERIES["enable_account"], channel, address)
-        if not rows:
-            there = await self._owner.fetch(QUERIES["sealed"], channel, address)
-            raise Misconfigured(
-                f"The {channel} account {address} is on."
-                if there
-                else f"There is no {channel} account {address}."
-            )
-        return rows[0]["going"], rows[0]["late"]
+    async def enable_account(self, *, channel: str, address: str, by: str) -> tuple[int, int]:
+        """How many replies go out now, and how many, being too old, became drafts. Written down as done by `by`.
+
+        Raises Misconfigured if it is not off.
+        """
+        there = await self._owner.fetch(QUERIES["sealed"], channel, address)
+        if not there:
+            raise Misconfigured(f"There is no {channel} account {address}.")
+        async with self._owner.transaction() as transaction:
+            rows = await transaction.fetch(QUERIES["enable_account"], channel, address)
+            if not rows:
+                raise Misconfigured(f"The {channel} account {address} is on.")
+            going, late = rows[0]["going"], rows[0]["late"]
+            note = _note(by, "channel.enable", f"{channel} {address}", {"going": going, "late": late})
+            await append(transaction, BusinessId(there[0]["business"]), note)
+        return going, late
 
     async def add_account(
         self,
@@ -151,6 +177,10 @@ class Businesses:
         inbound = self._vault.open(rows[0]["secrets"])["inbound"]
         assert isinstance(inbound, list), "inbound secrets are a list"
         return str(inbound[0])
+
+
+def _note(by: str, action: str, subject: str, detail: Mapping[str, Any]) -> Note:
+    return Note(actor=by, action=action, subject=subject, detail=canonical(detail))
 
 
 @asynccontextmanager

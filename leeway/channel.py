@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 
 from leeway.business_settings import Change, business_settings
-from leeway.businesses import as_owner, new_secret
+from leeway.businesses import Businesses, as_owner, new_secret
 from leeway.installation import DIRECTORY, Data, running_in, the_one_meant
 from leeway.operators import By, OwnMode, actor
 from leeway.setting_values import tell_changes
@@ -57,6 +58,7 @@ def add(
     verifies_phones: Annotated[
         bool, typer.Option(help="Believe the phone numbers that the sending system says it verified.")
     ] = False,
+    by: By = None,
     data: Data = DIRECTORY,
 ) -> None:
     """Make a channel account with fresh secrets, which are shown this once."""
@@ -68,9 +70,19 @@ def add(
         _check(callback_url, settings)
     address = address or business
     inbound, outbound = new_secret(), new_secret()
-    secrets = (inbound, outbound if kind is ChannelName.GENERIC else None)
+    adding = as_owner(settings, vault_of(settings))
     asyncio.run(
-        _add(settings, business, kind, address, secrets, callback_url, verifies_phones=verifies_phones)
+        _add(
+            adding,
+            business,
+            channel=kind.value,
+            address=address,
+            inbound=[inbound],
+            outbound=outbound if kind is ChannelName.GENERIC else None,
+            callback_url=callback_url,
+            verifies_phones=verifies_phones,
+            by=actor(by),
+        )
     )
     note = running_in(data) if installation.embedded else None
     where = note.url if note else f"http://{callable_host(settings.host)}:{settings.port}"
@@ -90,10 +102,11 @@ def enable(
     address: Annotated[str, typer.Argument(help="The account's name in URLs.", show_default=False)],
     *,
     kind: Annotated[ChannelName, typer.Option("--channel", help="Of which channel.")] = ChannelName.GENERIC,
+    by: By = None,
     data: Data = DIRECTORY,
 ) -> None:
     """Switch an account on again that is off since its credentials were refused."""
-    going, late = asyncio.run(_enable(the_one_meant(data).settings, kind, address))
+    going, late = asyncio.run(_enable(the_one_meant(data).settings, kind, address, by=actor(by)))
     console.print(f"{address} is on; {going} replies that waited go out now.", markup=False)
     if late:
         console.print(f"{late} were too old for that and became drafts.", markup=False)
@@ -123,31 +136,14 @@ async def _mode(
         return await dials.channel_mode(kind.value, address, wanted, by=by)
 
 
-async def _enable(settings: Settings, kind: ChannelName, address: str) -> tuple[int, int]:
+async def _enable(settings: Settings, kind: ChannelName, address: str, *, by: str) -> tuple[int, int]:
     async with as_owner(settings, vault_of(settings)) as businesses:
-        return await businesses.enable_account(channel=kind.value, address=address)
+        return await businesses.enable_account(channel=kind.value, address=address, by=by)
 
 
-async def _add(
-    settings: Settings,
-    slug: str,
-    kind: ChannelName,
-    address: str,
-    secrets: tuple[str, str | None],
-    callback_url: str | None,
-    *,
-    verifies_phones: bool,
-) -> None:
-    async with as_owner(settings, vault_of(settings)) as businesses:
-        await businesses.add_new_account(
-            slug,
-            channel=kind.value,
-            address=address,
-            inbound=[secrets[0]],
-            outbound=secrets[1],
-            callback_url=callback_url,
-            verifies_phones=verifies_phones,
-        )
+async def _add(adding: AbstractAsyncContextManager[Businesses], slug: str, **account: Any) -> None:
+    async with adding as businesses:
+        await businesses.add_new_account(slug, **account)
 
 
 def _check(callback_url: str, settings: Settings) -> None:

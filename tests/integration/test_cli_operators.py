@@ -24,6 +24,7 @@ from shared.database.migrate import migrate
 from shared.digest import canonical, digest
 from shared.ids import ConversationId, OutboundId, new_id
 from shared.packs import Proposal, load_packs, migrations_of
+from shared.secrets import new_key
 from tests.support.commands import Ended, environment, leeway, started
 from tests.support.eventually import eventually
 from tests.support.factories import Ground, ground
@@ -565,6 +566,24 @@ async def test_modes_of_an_account_and_of_a_conversation(rows: Ground, run: Leew
     assert [row["action"] for row in await rows.rows("audit_log", order="n")] == [
         "channel.mode", "conversation.mode", "conversation.mode", "channel.mode",
     ]  # fmt: skip
+
+
+async def test_what_is_made_is_written_down_too(rows: Ground, run: Leeway, env: dict[str, str]) -> None:
+    env["LEEWAY_SECRET_KEY"] = new_key()
+    await run("business", "create", "corner", "--name", "Corner", "--as", "ana")
+    await run(
+        "channel", "add", "corner", "--callback-url", "https://example.com/?token=secret", "--as", "ana"
+    )
+    await rows.set("channel_account", {"address": "corner"}, state="disabled")
+    await run("channel", "enable", "corner", "--as", "bogdan")
+    written = [
+        (row["actor"], row["action"], row["subject"]) for row in await rows.rows("audit_log", order="n")
+    ]
+    assert written == [
+        ("ana", "business.create", "corner"), ("ana", "channel.add", "generic corner"), ("bogdan", "channel.enable", "generic corner"),
+    ]  # fmt: skip
+    assert not [row for row in await rows.rows("audit_log") if "secret" in row["detail"]]
+    assert "corner: intact, 3 entries" in (await run("audit", "verify")).out
 
 
 async def test_the_log_is_listed_verified_and_tampering_found(rows: Ground, run: Leeway) -> None:
