@@ -44,10 +44,14 @@ from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind
 CALLS_MAX = 4
 REPLY_CHARS_MAX = 8_000
 
-CORRECTION = (
+NOTHING_DONE = (
     "(Note of the system, not of the customer: nothing was done in this turn, and nothing waits for a confirmation. "
     "Your reply said otherwise. If the customer asked for something to be done and everything is known, call the tool. "
     "Else answer without saying that anything was done, and without asking for a confirmation.)"
+)
+NOTHING_ASKED = (
+    "(Note of the system, not of the customer: what the tools say was done in this turn is done; don't call one for it "
+    "again. Nothing waits for a confirmation, and your reply asked for one. Answer again without asking for it.)"
 )
 
 DONE_BEFORE = (
@@ -129,7 +133,8 @@ class ToolLoop:
                 if corrected or n == CALLS_MAX or not (isinstance(ending, Said) and ending.unbacked):
                     return ending
                 corrected = True
-                work.messages += [AssistantText(text=ending.text), UserText(text=CORRECTION)]
+                note = NOTHING_ASKED if work.receipts else NOTHING_DONE
+                work.messages += [AssistantText(text=ending.text), UserText(text=note)]
             if isinstance(got, Metered):
                 await self._turns.end_call(work.turn, got.record)
             if answer.calls and (ended := await self._handle(work, answer, n=n)) is not None:
@@ -237,7 +242,8 @@ class ToolLoop:
             return None
         record = replace(performed.record, why=allowed)
         work.unknown = performed.unknown
-        work.note(record, stored=performed.receipt is not None or tool.outside)
+        called = tool.outside and record.decision != "deny"  # what was denied was never marked
+        work.note(record, stored=performed.receipt is not None or called)
         work.receipts += [performed.receipt] if performed.receipt else []
         return record
 
