@@ -30,6 +30,7 @@ _NO_WORD_BEFORE: Final = r"(?<![\w'-])"
 class ClaimWords:
     """Patterns over one folded sentence."""
 
+    any: re.Pattern[str]  # what every claim has some of: a text without it is looked at no further
     did: re.Pattern[str]  # "i've booked"
     was_done: re.Pattern[str]  # "has been booked"
     is_done: re.Pattern[str]  # "is booked"
@@ -56,6 +57,7 @@ class ClaimWords:
 class AskingWords:
     """Patterns over one folded sentence."""
 
+    any: re.Pattern[str]  # what every such question has some of
     phrases: re.Pattern[str]  # "reply yes"
     confirms: re.Pattern[str]  # in a question: "confirm"
     asked: re.Pattern[str]  # in a question: "is that correct"
@@ -72,6 +74,7 @@ def claim_words(name: str, table: Mapping[str, Any], marks: frozenset[str]) -> C
     looked_for |= {key: of[key] for key in _SINGLE_WORDS}
     after = rf" (?:{one_of(of['adverbs'])} ){{0,3}}{one_of(of['done'])}(?!\w)"
     return ClaimWords(
+        any=any_of({*of["done"], *of["finished"], *(word.rstrip(",") for word in of["alone"])}),
         did=re.compile(rf"{_NO_WORD_BEFORE}{one_of(of['actors'])}{after}"),
         was_done=re.compile(_with_attached(of["passives"]) + after),
         is_done=re.compile(_with_attached(of["states"]) + after),
@@ -86,6 +89,7 @@ def asking_words(name: str, table: Mapping[str, Any], marks: frozenset[str]) -> 
     of = _lists(name, "asking", table, (*_ASKED, *_OFFERED), marks)
     offer = rf"{_NO_WORD_BEFORE}{one_of(of['offers'])} "
     return AskingWords(
+        any=any_of({*of["phrases"], *of["confirms"], *of["asked"], *of["verbs"]}),
         offers=re.compile(rf"{offer}(?:{one_of(of['between'])} ?){{0,2}}{one_of(of['verbs'])}(?!\w)"),
         **{key: any_of(of[key]) for key in _ASKED},
     )

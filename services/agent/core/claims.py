@@ -40,12 +40,20 @@ def claims_done(text: str, locales: Sequence[Locale]) -> bool:
 
     What is denied, conditional, asked, still to come, or said of others ("that slot is booked") claims nothing.
     """
-    return any(_claims(sentence, locale) for locale in locales for sentence in _sentences(text, locale))
+    for locale in locales:
+        own = _own_words(text, locale)
+        if locale.claims.any.search(own) and any(_claims(one, locale) for one in _sentences(own, locale)):
+            return True
+    return False
 
 
 def asks_to_confirm(text: str, locales: Sequence[Locale]) -> bool:
     """Whether the reply asks for a yes to an action ("Reply YES", "shall I book it?", "confirmați?")."""
-    return any(_asks(sentence, locale) for locale in locales for sentence in _sentences(text, locale))
+    for locale in locales:
+        own = _own_words(text, locale)
+        if locale.asking.any.search(own) and any(_asks(one, locale) for one in _sentences(own, locale)):
+            return True
+    return False
 
 
 def _claims(sentence: _Sentence, locale: Locale) -> bool:
@@ -178,9 +186,14 @@ def _places(pattern: re.Pattern[str], sentence: _Sentence, locale: Locale) -> It
         yield _Place(before, before[starts:], after, is_asked)
 
 
-def _sentences(text: str, locale: Locale) -> Iterator[_Sentence]:
+def _own_words(text: str, locale: Locale) -> str:
+    """The text folded, without markup and quotes; runs of blanks are one, and lines are kept apart."""
+    own = locale.claims.set_aside.sub(" ", _unquoted(_MARKUP.sub("", fold(text, locale.dropped_marks))))
+    return "\n".join(map(spaced, own.splitlines()))
+
+
+def _sentences(own: str, locale: Locale) -> Iterator[_Sentence]:
     words = locale.claims
-    own = words.set_aside.sub(" ", _unquoted(_MARKUP.sub("", fold(text, locale.dropped_marks))))
     start = 0
     for end in _SENTENCE_END.finditer(own):
         if end[0] == "." and _last_word(own[max(0, end.start() - 8) : end.start()]) in words.abbreviations:
