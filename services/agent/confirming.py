@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from services.agent.checks import Checks
+from services.agent.checks import Checks, read_arguments
 from services.agent.commits import asking, ending, new_action, repeating, saying, silent
 from services.agent.committing import Committer
 from services.agent.core.confirmation import match
-from services.agent.core.gate import Ask, Code, rule
+from services.agent.core.gate import Allow, Ask, Code, Deny, rule
 from services.agent.core.pending import (
     WAIT,
     Confirmed,
@@ -148,10 +148,15 @@ class Confirming:
         """Too late a yes: the dry run again, and a new prompt, without a model call."""
         tool = self._tool(turn, pending)
         passage = rule(tool, turn.dials)
-        if tool is None or not isinstance(passage, Ask):
+        if tool is None or isinstance(passage, Deny):
             await self._no_tool(turn)
             return
-        arguments = tool.arguments.model_validate_json(pending.arguments)
+        if isinstance(passage, Allow):  # the level was raised meanwhile; it was asked about, and is again
+            passage = Ask(max(pending.confirmations_needed, 1), pending.asked)
+        arguments = read_arguments(tool, pending.arguments)
+        if isinstance(arguments, str):
+            await self._no_tool(turn)
+            return
         result = await self._checks.dry_run(turn, tool, arguments, context_of(turn))
         if isinstance(result, Proposal):
             action = new_action(tool, result, passage, locale=turn.locale)

@@ -1,7 +1,7 @@
 """The agent without a database or a provider: a desk with one diary, a record in memory, and a model that reads a script."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -32,7 +32,7 @@ from shared.ids import BusinessId
 from shared.llm.port import Answer, Request, ToolResult
 from shared.llm.scripted import ScriptedModel, in_order
 from shared.messages import MessageKind
-from shared.packs import Done, Established, Proposal, Refusal, Sql, Tool, ToolContext, ToolKind
+from shared.packs import NO_SQL, Done, Established, Proposal, Refusal, Sql, Tool, ToolContext, ToolKind
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from tests.support.factories import NOON, SetClock, heard, pending, turn
@@ -61,6 +61,9 @@ class Diary:
         self.fails: Exception | None = None  # what a read or a check raises
         self.booked: list[str] = []
         self.cancelled: list[str] = []
+        self.ordered: list[str] = []  # outside this database
+        self.outside: Exception | Refusal | None = None  # what an order comes to instead
+        self.at_order: Callable[[], None] = lambda: None  # what happens while it is under way
         self.said: list[str] = []  # the customer's words that each check was told
 
     async def find(self, _: ToolContext, arguments: Nothing) -> Established | Refusal:
@@ -89,9 +92,17 @@ class Diary:
         self.cancelled.append(key)
         return Done(result={"start": proposal.arguments["start"]})
 
+    async def order(self, context: ToolContext, proposal: Proposal, key: str) -> Done | Refusal:
+        assert context.sql is NO_SQL, "outside a transaction"
+        self.ordered.append(key)
+        self.at_order()
+        if isinstance(self.outside, Exception):
+            raise self.outside
+        return self.outside or Done(result={"start": proposal.arguments["start"]})
+
 
 class KioskPack:
-    """A domain with a read, an action with a floor of one, one of two, and one without."""
+    """A domain with a read, actions with a floor of one, of two and of none, and one whose effect is elsewhere."""
 
     name = "clinic"
     queries: Sequence[Path] = ()
@@ -112,6 +123,7 @@ class KioskPack:
             action("book_appointment", "Book", diary, floor=1),
             action("cancel_appointment", "Cancel", diary, floor=2, risk=Risk.IRREVERSIBLE),
             action("note_wish", "Note", diary),
+            action("order_outside", "Order", diary, outside=True, execute=diary.order),
         )
 
     async def prompt_facts(self, context: ToolContext) -> str:

@@ -642,3 +642,48 @@ async def test_a_turn_that_is_stopped_says_nothing_and_its_reservation_is_given_
     commit = await kiosk.answer(capped(says("Hello")))
     assert (commit.text, commit.outcome) == (None, "stopped")
     assert [one.cost_usd for one in kiosk.turns.ended_calls] == [Decimal(0)]
+
+
+# An effect outside the record
+
+ORDER = {"name": "order_outside", "arguments": {"start": "10:00"}}
+
+
+def ordering(**levels: object) -> dict[str, Any]:
+    return {"dials": dials(**({"order_outside": 3} | levels))}
+
+
+async def test_an_allowed_effect_outside_is_marked_before_it_is_called_for() -> None:
+    kiosk = Kiosk(calls(ORDER), {"text": "I've booked it."})
+    marked: list[str] = []
+    kiosk.diary.at_order = lambda: marked.extend(one.result for one in kiosk.turns.stored_tools)
+    commit = await kiosk.answer(says("Order ten", **ordering()))
+    assert marked == ['{"status":"executing"}']
+    assert told(kiosk) == [{"done": {"start": "10:00"}, "said": "Ordered 10:00."}]
+    assert (len(kiosk.diary.ordered), commit.receipt, commit.held) == (1, True, None)
+
+
+async def test_an_allowed_effect_outside_without_an_answer_is_a_person_s_task() -> None:
+    kiosk = Kiosk(calls(ORDER, FIND), HELLO)
+    kiosk.diary.outside = TimeoutError()
+    commit = await kiosk.answer(says("Order ten", **ordering()))
+    assert (commit.handoff, commit.receipt, len(kiosk.asked)) == ("action_unknown", False, 1)
+
+
+async def test_one_found_under_way_is_not_called_for_again() -> None:
+    kiosk = Kiosk(HELLO)
+    stored = stored_call("order_outside", '{"status":"executing"}')
+    commit = await kiosk.answer(
+        begun(says("Order ten", **ordering()), answer_with("order_outside"), stored=(stored,))
+    )
+    assert (kiosk.diary.ordered, commit.handoff) == ([], "action_unknown")
+
+
+async def test_one_whose_level_was_lowered_is_denied_and_stored_so() -> None:
+    kiosk = Kiosk(calls(ORDER), HELLO)
+    one = says("Order ten", **ordering())
+    kiosk.turns.dials = dials(order_outside=2)
+    commit = await kiosk.goes_on(one)
+    assert kiosk.diary.ordered == []
+    assert [one.decision for one in kiosk.turns.stored_tools] == ["deny"]
+    assert commit.text == "Hello!"
