@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from services.agent.core.gate import Dials
 from services.agent.core.prompt import VERSION as PROMPT_VERSION
-from services.agent.core.turn import Heard, Pending, Turn
-from services.agent.ports import Commit, Sealed, ToolRecord
+from services.agent.core.turn import Turn
+from services.agent.ports import Commit, Sealed
 from shared.evidence import seal
 from shared.packs import Pack, Tool
 
@@ -55,8 +54,8 @@ def sealed(commit: Commit, *, salts: Mapping[str, bytes], registry: str) -> Seal
     }
     parts = {
         "inputs": _inputs(turn),
-        "answers": {"answers": list(commit.trace.answers)},
-        "tools": {"calls": [_tool(one) for one in commit.trace.tools]},
+        "answers": {"answers": commit.trace.answers},
+        "tools": {"calls": commit.trace.tools},
         "outcome": _outcome(commit),
     }
     envelope = seal(facts, parts, n=turn.chain.length + 1, previous=turn.chain.head, salts=salts)
@@ -81,86 +80,27 @@ def registry_digest(tools: Sequence[Tool]) -> str:
 
 
 def _inputs(turn: Turn) -> dict[str, Any]:
+    """Values of the turn go in as they are: each is frozen, and the encoder spells its fields."""
     return {
-        "messages": [_heard(one) for one in turn.messages],
+        "messages": turn.messages,
         "taken": [one.seq for one in turn.taken.messages],
-        "replies": [{"seq": one.basis_seq, "state": one.state, "text": one.text} for one in turn.replies],
-        "customer": str(turn.customer),
+        "replies": turn.replies,
+        "customer": turn.customer,
         "name": turn.customer_name,
         "locale": turn.locale,
-        "dials": _dials(turn.dials),
-        "pending": _pending(turn.pending),
-    }
-
-
-def _heard(one: Heard) -> dict[str, Any]:
-    return {
-        "seq": one.seq,
-        "id": str(one.id),
-        "kind": one.kind.value,
-        "text": one.text,
-        "button": one.button,
-        "quoted": one.quoted,
-        "at": one.channel_at.isoformat(),
-        "received_at": one.received_at.isoformat(),
-        "verdict": one.verdict.value,
-    }
-
-
-def _dials(dials: Dials) -> dict[str, Any]:
-    levels = {
-        tool: {"level": setting.level, "asked": setting.asked.value if setting.asked else None}
-        for tool, setting in dials.levels.items()
-    }
-    return {"mode": dials.mode.value, "levels": levels}
-
-
-def _pending(pending: Pending | None) -> dict[str, Any] | None:
-    if pending is None:
-        return None
-    decision = pending.decision
-    return {
-        "action": str(pending.id),
-        "tool": pending.tool,
-        "arguments": pending.arguments,
-        "shown": pending.shown,
-        "digest": pending.digest.hex(),
-        "waits_for": pending.waits_for.value,
-        "step": pending.step,
-        "needed": pending.confirmations_needed,
-        "prompt": pending.prompt.state.value if pending.prompt else None,
-        "decided": {"as": decision.decided.value, "reason": decision.reason, "by": decision.by}
-        if decision
-        else None,
-    }
-
-
-def _tool(one: ToolRecord) -> dict[str, Any]:
-    return {
-        "n": one.n,
-        "position": one.position,
-        "tool": one.tool,
-        "arguments": one.arguments,
-        "decision": one.decision,
-        "reason": one.reason,
-        "why": one.why,
-        "result": one.result,
+        "dials": turn.dials,
+        "pending": turn.pending,
+        "earlier": turn.earlier,
     }
 
 
 def _outcome(commit: Commit) -> dict[str, Any]:
-    asks, again = commit.asks, commit.asks_again
     return {
         "text": commit.text,
-        "asks": {"action": str(asks.id), "tool": asks.tool, "digest": asks.digest.hex()} if asks else None,
-        "asks_again": {"action": str(again.action), "step": again.step} if again else None,
-        "to_operator": str(commit.to_operator) if commit.to_operator else None,
-        "ends": {"action": str(commit.ends), "as": commit.ends_as, "because": commit.ends_because}
-        if commit.ends
-        else None,
-        "receipts": [
-            {"action": str(one.action), "tool": one.tool, "digest": one.digest.hex(), "result": one.result}
-            for one in commit.trace.receipts
-        ],
+        "asks": commit.asks,
+        "asks_again": commit.asks_again,
+        "to_operator": commit.to_operator,
+        "ends": {"action": commit.ends, "as": commit.ends_as, "because": commit.ends_because},
+        "receipts": commit.trace.receipts,
         "flag": commit.flag,
     }
