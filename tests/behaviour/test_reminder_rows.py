@@ -109,6 +109,19 @@ async def test_of_two_that_have_looked_only_one_may_write(hand: Hand) -> None:
     assert list(await hand.record.remind(business, [second])) == []
 
 
+async def test_a_customer_who_wrote_between_look_and_write_is_not_reminded_now(hand: Hand) -> None:
+    conversation = await hand.place.conversation()
+    key = await appointment(hand, conversation)
+    business, customer = await customer_of(hand, conversation)
+    recipient = (await hand.record.recipients(business, {key: customer}))[key]
+    await hand.place.said(conversation, "I'd like to move my appointment")
+    new = NewReminder(
+        key=key, recipient=recipient, outbound=OutboundId(new_id()), tool="x", arguments="{}", words=words("en")
+    )  # fmt: skip
+    assert list(await hand.record.remind(business, [new])) == []
+    assert await hand.place.rows("reminder") == []
+
+
 # Where it goes
 
 
