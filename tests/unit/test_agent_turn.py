@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from services.agent.core.turn import HISTORY_MESSAGES, Heard, Reply, Taken, history, take
 from shared.llm.port import AssistantText, UserText
 from shared.messages import MessageKind, Verdict
-from tests.support.factories import NOON, heard, turn
+from tests.support.factories import NOON, heard, pending, prompt, turn
 
 SECOND = timedelta(seconds=1)
 
@@ -184,3 +184,66 @@ def test_history_is_a_day_long() -> None:
         UserText(text="Edge"),
         UserText(text="New"),
     ]
+
+
+# A turn for a decision
+
+
+def test_a_turn_for_a_decision_takes_no_message() -> None:
+    one = replace(turn(heard(1), heard(2), handled_seq=1), decides=True)
+    assert one.taken == Taken(messages=(), seq_to=1)
+    assert not one.is_late
+
+
+# What was said after a prompt was sent
+
+
+def asked_at(seq: int | None) -> Any:
+    return pending(prompt=prompt(at_send_seq=seq))
+
+
+SINCE = [
+    # id, messages before the turn's own, which is 4, said since the prompt of seq 2
+    ("nothing", [heard(1), heard(2)], False),
+    ("a message", [heard(3)], True),
+    ("a button", [press(3)], True),
+    ("a sticker", [heard(3, "", unsupported=True)], False),
+    ("what the guard stored", [stored(3)], False),
+    ("an opt-in word", [heard(3, verdict=Verdict.CONSENT)], False),
+]
+
+
+@pytest.mark.parametrize(("before", "since"), [case[1:] for case in SINCE], ids=[case[0] for case in SINCE])
+def test_whether_something_was_said_since_the_prompt(before: list[Heard], since: bool) -> None:
+    one = turn(*before, heard(4), handled_seq=3, pending=asked_at(2))
+    assert one.said_since_the_prompt is since
+
+
+def test_without_a_prompt_that_was_sent_nothing_was_said_since() -> None:
+    for action in (None, pending(prompt=None), asked_at(None)):
+        assert not turn(heard(3), heard(4), handled_seq=3, pending=action).said_since_the_prompt
+
+
+# A button pressed again
+
+
+def pressing(seq: int, button: str = "pa:x:1:confirm") -> Heard:
+    return heard(seq, "Confirm", kind=MessageKind.BUTTON, button=button)
+
+
+AGAIN = [
+    ("the same just before", [pressing(1)], True),
+    ("another just before", [pressing(1, "pa:y:1:confirm")], False),
+    ("words in between", [pressing(1), heard(2)], False),
+    ("stored messages in between", [pressing(1), stored(2)], True),
+    ("nothing before", [], False),
+]
+
+
+@pytest.mark.parametrize(("before", "again"), [case[1:] for case in AGAIN], ids=[case[0] for case in AGAIN])
+def test_whether_a_button_is_pressed_again(before: list[Heard], again: bool) -> None:
+    assert turn(*before, pressing(4), handled_seq=3).presses_again is again
+
+
+def test_words_press_nothing_again() -> None:
+    assert not turn(pressing(1), heard(4), handled_seq=3).presses_again
