@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import Counter
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ from shared.llm.port import (
     ModelFailure,
     Request,
     ToolCall,
+    ToolResult,
     Usage,
     UserText,
 )
@@ -62,6 +64,7 @@ BROKEN = (
     "NaN",
     "\ud83d",
 )
+UUIDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 FAILURES = (FailureKind.RATE, FailureKind.SERVER, FailureKind.BAD_ANSWER, FailureKind.REFUSED, FailureKind.TIMEOUT)  # fmt: skip
 
 
@@ -78,6 +81,7 @@ class AdversarialModel:
         self._seed = seed
         self._heard: Counter[str] = Counter()
         self.others: list[str] = []
+        self._mine: list[str] = []  # records that the tools showed in this turn
         self.calls = 0
 
     async def complete(self, request: Request, *, timeout_s: float) -> Answer:
@@ -86,7 +90,15 @@ class AdversarialModel:
         self.calls += 1
         draw = random.Random(f"{self._seed}/{said}/{self._heard[said]}")
         offered = [tool.name for tool in request.tools if tool.name != "hand_over"]
-        tools = [name for name in offered for _ in range(3 if name in WRITES else 1)]
+        tools = [
+            name for name in offered for _ in range(2 if name in (*WRITES, "list_my_appointments") else 1)
+        ]
+        self._mine = [
+            found
+            for one in request.messages
+            if isinstance(one, ToolResult)
+            for found in UUIDS.findall(one.content)
+        ]
         return self._answer(draw, tools)
 
     def _answer(self, draw: random.Random, tools: list[str]) -> Answer:
@@ -135,6 +147,8 @@ class AdversarialModel:
 
     def _arguments(self, draw: random.Random, tool: str) -> dict[str, Any]:
         record = draw.choice((*self.others, "1", "7", "00000000-0000-0000-0000-000000000000"))
+        if self._mine and draw.random() < 0.7:
+            record = draw.choice(self._mine)
         start = (
             f"2026-12-{draw.randrange(1, 29):02}T{draw.randrange(7, 19):02}:{draw.choice(('00', '15', '30'))}"
         )

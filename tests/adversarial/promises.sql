@@ -22,6 +22,7 @@ from receipt r join turn t on t.id = r.turn left join pending_action p on p.id =
 select 'no turn took it: ' || left(m.body, 60) as what from inbound_message m join conversation_state s on s.conversation = m.conversation
 where m.conversation = $1 and m.verdict = 'turn' and s.state = 'bot' and s.opted_out_at is null
   and not exists (select from turn t where t.conversation = m.conversation and m.seq between t.seq_from and t.seq_to and t.state <> 'running')
+  and not exists (select from handoff h where h.conversation = m.conversation and h.opened_at >= m.received_at)  -- people read it
 union all
 select 'a turn without a word: ' || coalesce(t.outcome, t.state) from turn t
 where t.conversation = $1 and t.state in ('done', 'failed') and not exists (select from outbound o where o.origin = t.id)
