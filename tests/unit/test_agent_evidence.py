@@ -1,6 +1,7 @@
 """What a turn's envelope says: enough to replay its decision, names and texts in the parts alone, one a turn in a chain."""
 
 import json
+from base64 import b64encode
 from dataclasses import replace
 from typing import Any
 
@@ -63,17 +64,17 @@ async def test_an_action_s_way_is_in_it_step_by_step() -> None:
     kiosk = Kiosk()
     first = await kiosk.answer(presses(action))
     assert first.sealed is not None
-    assert (
-        parts_of(first.sealed)["inputs"]["pending"] | {"step": 1, "needed": 2, "prompt": "sent"}
-        == (parts_of(first.sealed)["inputs"]["pending"])
-    )
-    assert parts_of(first.sealed)["outcome"]["asks_again"] == {"action": str(action.id), "step": 2}
+    before, after = parts_of(first.sealed)["inputs"]["pending"], parts_of(first.sealed)["outcome"]
+    assert (before["id"], before["step"], before["confirmations_needed"]) == (str(action.id), 1, 2)
+    assert (before["arguments"], before["shown"]) == (action.arguments, action.shown)
+    assert before["prompt"]["state"] == "sent"
+    assert (after["asks_again"]["action"], after["asks_again"]["step"]) == (str(action.id), 2)
     kiosk.turns.commits.clear()
     second = await kiosk.answer(says("Yes", action=replace(action, step=2), seq=3))
     assert second.sealed is not None
     outcome = parts_of(second.sealed)["outcome"]
     assert outcome["ends"] == {"action": str(action.id), "as": "executed", "because": None}
-    assert [receipt["digest"] for receipt in outcome["receipts"]] == [action.digest.hex()]
+    assert [receipt["digest"] for receipt in outcome["receipts"]] == [b64encode(action.digest).decode()]
     assert json.loads(second.sealed.header)["receipts"] == [str(action.id)]
 
 
