@@ -96,8 +96,10 @@ class Customer:
     async def _speak(self, count: int) -> None:
         draw = self._draw
         at = self._town.installation.parts.clock.now().isoformat()
-        kind = draw.choices(("word", "ask", "press", "media", "burst"), (36, 32, 26, 3, 3))[0]
-        if kind == "press" and (buttons := await self._buttons()):
+        kind = draw.choices(("word", "ask", "confirm", "press", "media", "burst"), (22, 30, 30, 12, 3, 3))[0]
+        if kind == "confirm" and (buttons := await self._buttons()):
+            await self._telephone.write(buttons[0]["title"], kind="button", button=buttons[0]["id"], at=at)
+        elif kind == "press" and (buttons := await self._buttons()):
             button = draw.choice(buttons)
             await self._telephone.write(button["title"], kind="button", button=button["id"], at=at)
         elif kind == "media":
@@ -107,7 +109,9 @@ class Customer:
                 await self._telephone.write(text, at=at)
         else:
             text = (
-                draw.choice(SAYS) if kind == "word" else f"{draw.choice(ASKS)} ({self.number[-4:]}/{count})"
+                draw.choice(SAYS)
+                if kind in ("word", "confirm")
+                else f"{draw.choice(ASKS)} ({self.number[-4:]}/{count})"
             )
             await self._telephone.write(text, at=at)
         self._town.played.messages += 3 if kind == "burst" else 1
