@@ -14,6 +14,7 @@ from shared.errors import LeewayError
 # A module holds `app`, a Typer of one command or of several.
 COMMANDS: Final = {
     "demo": "leeway.demo",
+    "sim": "leeway.sim",
     "up": "leeway.up",
     "say": "leeway.say",
     "eval": "leeway.eval",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -92,13 +93,28 @@ class Evidence:
     async def handled(self, message: str, *, within_s: float = 15.0) -> Handled:
         """The message's way, once it is at its end. Raises NotHandled when it is not in time."""
         until = self._clock.monotonic() + within_s
-        while (found := await self._look(message)) is None:
+        while (found := await self.look(message)) is None:
             if self._clock.monotonic() > until:
                 raise NotHandled(f"A message was not handled within {within_s:.0f} s: {message}.")
             await asyncio.sleep(LOOK_EVERY_S)
         return found
 
-    async def _look(self, message: str) -> Handled | None:
+    async def settled(self, *, within_s: float) -> Sequence[str]:
+        """Wait until nothing is owed any more; what still is when the time is up, in words."""
+        until = self._clock.monotonic() + within_s
+        while owed := await self.owed():
+            if self._clock.monotonic() > until:
+                return owed
+            await asyncio.sleep(LOOK_EVERY_S)
+        return ()
+
+    async def owed(self) -> Sequence[str]:
+        """What the business's conversations are owed by the services at this moment."""
+        rows = await self._database.fetch(QUERIES["owed"], self._business)
+        return sorted({row["what"] for row in rows})
+
+    async def look(self, message: str) -> Handled | None:
+        """The message's way as it is now; None while it is not at its end."""
         rows = await self._database.fetch(QUERIES["handled"], self._sim_address, message)
         if not rows or not _settled(rows[0]["verdict"], rows[0]["turn_state"], rows[0]["reply_state"]):
             return None
@@ -144,5 +160,5 @@ def _settled(verdict: str | None, turn: str | None, reply: str | None) -> bool:
             return True
         case "turn":
             return turn not in (None, "running") and reply not in _UNDER_WAY
-        case _:
-            return reply is not None and reply not in _UNDER_WAY
+        case _:  # a notice is written with the verdict; some are silent
+            return reply not in _UNDER_WAY

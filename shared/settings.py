@@ -94,6 +94,14 @@ class Settings(BaseSettings):
         return read_tariffs(told) if isinstance(told, str) else told
 
 
+class Simulation(BaseSettings):
+    """What `leeway sim` alone reads, as it is written: its reader says what is wrong with it. Empty is not set."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
+
+    autonomy: str | None = Field(default=None, validation_alias="AUTONOMY")
+
+
 def load_settings(**overrides: object) -> Settings:
     """The settings from the environment and ``.env``; `overrides` win. Raises Misconfigured with every problem."""
     problems: list[str] = []

@@ -29,20 +29,26 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"COLUMNS": "80"} | more
 
 
-async def leeway(*words: str, cwd: Path, env: Mapping[str, str] | None = None, within_s: float = 60) -> Ended:
-    """Run it to its end."""
+async def leeway(
+    *words: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    within_s: float = 60,
+    typed: bytes | None = None,
+) -> Ended:
+    """Run it to its end; `typed` is piped into it."""
     process = await asyncio.create_subprocess_exec(
         *LEEWAY,
         *words,
         cwd=cwd,
         env=dict(env or environment()) | {"PYTHONPATH": str(Path(__file__).parents[2])},
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.DEVNULL if typed is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(within_s):
-            out, err = await process.communicate()
+            out, err = await process.communicate(typed)
     except TimeoutError:
         process.kill()
         await process.communicate()
