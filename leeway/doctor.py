@@ -18,7 +18,9 @@ from shared.database import Database, load_queries, open_pool
 from shared.database.migrate import pending
 from shared.database.pool import OWNER
 from shared.errors import LeewayError, Misconfigured
-from shared.llm.configured import configured_model
+from shared.llm.configured import ACCEPTED, configured_model
+from shared.llm.costs import has_price
+from shared.llm.retirement import retirement
 from shared.packs import load_packs, migrations_of
 from shared.secrets import new_key, vault_of
 from shared.settings import Settings
@@ -92,7 +94,8 @@ async def _findings(data: Path) -> AsyncIterator[Finding]:
     said = f"nest (drain {times.drain:g} s, so the stop signal's grace must be {times.grace:g} s)"
     yield Finding(health=Health.OK, what="time-outs", said=said)
     yield _secret_key(settings)
-    yield await _model(settings)
+    async for finding in _model(settings):
+        yield finding
     async for finding in _database(settings):
         yield finding
     async for finding in _broker(installation):
@@ -107,17 +110,25 @@ def _secret_key(settings: Settings) -> Finding:
     return Finding(health=Health.OK, what="secret key", said="well formed")
 
 
-async def _model(settings: Settings) -> Finding:
+async def _model(settings: Settings) -> AsyncIterator[Finding]:
     try:
         model = await configured_model(settings, load_packs())
     except LeewayError as error:
-        return Finding(health=Health.FIX, what="model", said=str(error))
-    name, provider = model.name, model.provider
+        yield Finding(health=Health.FIX, what="model", said=str(error))
+        return
     await model.close()
-    if provider == "mock":
-        said = "the rule-based stand-in; set LLM=openai:MODEL and OPENAI_API_KEY for a real one"
-        return Finding(health=Health.NOTE, what="model", said=said)
-    return Finding(health=Health.OK, what="model", said=f"{provider}:{name} (not called)")
+    if model.provider == "mock":
+        said = f"the rule-based stand-in; for a real one: {ACCEPTED}"
+        yield Finding(health=Health.NOTE, what="model", said=said)
+        return
+    yield Finding(health=Health.OK, what="model", said=f"{model.provider}:{model.name} (not called)")
+    if ends := retirement(model.name, SystemClock().now().date()):
+        yield Finding(health=Health.NOTE, what="model", said=ends)
+    if not has_price(model):
+        said = (
+            "no price is known: its cost is shown as unknown, and caps are refused; set one in LEEWAY_PRICES"
+        )
+        yield Finding(health=Health.NOTE, what="prices", said=said)
 
 
 async def _database(settings: Settings) -> AsyncIterator[Finding]:
@@ -165,6 +176,10 @@ async def _of_database(database: Database, settings: Settings) -> AsyncIterator[
     if unsettled:
         said = f"{unsettled} failed for good and wait for you; see: leeway dead list"
         yield Finding(health=Health.NOTE, what="dead", said=said)
+    for row in await database.fetch(QUERIES["waiting"]):
+        if row["n"]:
+            said = f"{row['n']} {row['what']}; see: leeway {row['command']} list"
+            yield Finding(health=Health.NOTE, what="people", said=said)
 
 
 def _version(number: int, text: str, user: str) -> Finding:

@@ -18,3 +18,9 @@ select channel, address from channel_account where state = 'disabled' order by i
 -- name: unsettled
 -- How much failed for good and waits for a decision.
 select count(*)::int as n from dead where settled_at is null
+
+-- name: waiting
+-- What waits for people, and which command shows it.
+select 'drafts wait for a decision' as what, 'drafts' as command, (select count(*) from outbound where state = 'draft')::int as n
+union all select 'actions wait for an approval', 'approvals', (select count(*) from pending_action where state = 'operator' and decision is null)::int
+union all select 'conversations wait for people', 'handoffs', (select count(*) from handoff where released_at is null)::int
