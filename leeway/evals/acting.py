@@ -63,6 +63,9 @@ class Actor:
                 await hung.wait()
         except TimeoutError:
             raise CannotAct("no model was asked, so the worker can't die of it") from None
+        await self._stage.kill()
+        if step.back_after is not None:
+            self._stage.time.move(step.back_after)
         await self._stage.hire()
         return None
 
@@ -172,7 +175,7 @@ class Actor:
         return message | more
 
     def _button(self, press: str, step: Step, person: Person, before: Snapshot) -> dict[str, Any]:
-        prompt = self._prompt(step.of, person, before)
+        prompt = self._prompt(step.of, self._whose(step, person), before)
         confirm, cancel = json.loads(prompt["buttons"])
         pressed = confirm if press == "confirm" else cancel
         message = self._message(step, person, before, text=pressed["title"], kind=MessageKind.BUTTON)
@@ -186,7 +189,10 @@ class Actor:
         if step.quote == "reply":
             return _sent_as(self._last(person, before))
         assert step.quote is not None, "the step quotes"
-        return _sent_as(self._prompt(step.quote, person, before))
+        return _sent_as(self._prompt(step.quote, self._whose(step, person), before))
+
+    def _whose(self, step: Step, person: Person) -> Person:
+        return self._company.people[step.whose] if step.whose else person
 
     def _prompt(self, which: Prompt, person: Person, before: Snapshot) -> Row:
         prompts = before.prompts(self._conversation(person, before))

@@ -131,4 +131,7 @@ class End(Strict):
     store: Mapping[str, Mapping[str, Rows]] = Field(
         default_factory=dict, description="thing → customer → all their rows, each as a subset of its columns"
     )
+    counts: Mapping[str, int] = Field(
+        default_factory=dict, description="thing → how many rows there are, whoever has them"
+    )
     never_said: Sequence[str] = Field(default=(), description="in no message of ours to anybody")

@@ -157,6 +157,11 @@ class Player:
             findings += check_store(
                 thing, company.spelled(wanted), rows, start[thing], customers=customers, zone=company.zone
             )
+        for thing, number in end.counts.items():
+            rows = await rows_of(self._stage, company, thing)
+            cls = Class.SAFETY if len(rows) > number else Class.CONVERSION
+            told = f"{number} {thing}, found {len(rows)}"
+            findings.append(Finding(check=Check.STORE, holds=len(rows) == number, cls=cls, told=told))
         for text in company.spelled(list(end.never_said)):
             holds = not any(text in row["body"] for row in last.outbounds)
             told = f"{text!r} is never said"

@@ -151,10 +151,16 @@ class Step(Strict):
         default=None, description="by how much the channel's stamp is older than now"
     )
     quote: Prompt | Literal["reply", "own"] | None = Field(default=None, description="the message it quotes")
-    of: Prompt = Field(default="prompt", description="whose button is pressed")
+    of: Prompt = Field(default="prompt", description="the message whose button is pressed")
+    whose: str | None = Field(
+        default=None, description="the customer whose prompt is pressed or quoted; else one's own"
+    )
     auto_reply: bool = Field(default=False, description="the channel says that a machine wrote it")
     opt_word: Literal["opt_out", "opt_in"] | None = Field(default=None, description="so says the channel")
     dies: bool = Field(default=False, description="the agent's worker dies while it waits for the model")
+    back_after: Duration | None = Field(
+        default=None, description="how long it takes until there is another worker"
+    )
     by: str = Field(default="maria", description="the operator")
     answers: Sequence[Answer] | None = Field(
         default=None, description="what the model answers, whoever it is"
@@ -214,7 +220,11 @@ class Script(Strict):
         return next(iter(self.customers))
 
     def _named(self) -> list[str]:
-        named = [one for step in self.steps for one in (step.from_, *(w.from_ for w in step.together or ()))]
+        named = [
+            one
+            for step in self.steps
+            for one in (step.from_, step.whose, *(words.from_ for words in step.together or ()))
+        ]
         told = [one for rows in self.end.store.values() for one in rows]
         return [one for one in (*named, *told) if one is not None]
 
