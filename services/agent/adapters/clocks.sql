@@ -20,9 +20,10 @@ from decided where s.conversation = decided.conversation returning s.conversatio
 -- name: unset
 -- W3: open handoffs whose times are not reckoned yet, oldest first.
 -- $1 most int
+with waiting as materialized (select h.* from handoff h where h.released_at is null and not h.clock_set)
 select h.conversation, h.epoch, h.reason, h.opened_at, h.business, b.slug, b.pack, b.time_zone, b.locales[1] as locale, b.handoff_remind_min, b.handoff_tell_min, business_now() as now
-from handoff h join conversation_state s on s.conversation = h.conversation and s.state = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
-where h.released_at is null and not h.clock_set order by h.opened_at limit $1
+from waiting h join conversation_state s on s.conversation = h.conversation and s.state || '' = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
+order by h.opened_at limit $1
 
 -- name: set_times
 -- When their clocks strike. Reckoned by several agents at once it comes to the same, and the first stays.
@@ -36,15 +37,16 @@ update handoff h set clock_set = true, remind_at = d.remind_at, tell_at = d.tell
 -- W3: handoffs that nobody claimed, of which a time has passed, oldest first. One with a message that is not judged waits: it may be the owner's.
 -- A person has answered by an operator's message, by a draft they sent, or from their own phone: an echo of nothing that we sent.
 -- $1 most int
+with waiting as materialized (
+  select h.* from handoff h where h.released_at is null and h.claimed_by is null
+    and ((h.reminded_at is null and h.remind_at <= business_now()) or (h.told_at is null and h.tell_at <= business_now())))
 select h.conversation, h.epoch, s.version, b.slug, h.reason, coalesce(s.locale, b.locales[1]) as locale, h.remind_at, h.reminded_at, h.tell_at, h.told_at, business_now() as now, s.opted_out_at is not null as opted_out,
   exists (select from outbound o where o.conversation = h.conversation and o.epoch = h.epoch and (o.origin_kind = 'operator' or o.round > 1) and o.state || '' not in ('draft', 'superseded', 'discarded'))
   or exists (select from inbound_message m where m.conversation = h.conversation and m.seq > s.guarded_seq - 200 and m.kind = 'echo' and m.received_at > h.opened_at
     and not exists (select from send_attempt a where a.account = m.account and a.provider_id = m.channel_message_id)
     and not exists (select from outbound o where o.conversation = m.conversation and o.body = m.body)) as answered
-from handoff h join conversation_state s on s.conversation = h.conversation and s.state = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
-where h.released_at is null and h.claimed_by is null and s.unguarded = 0
-  and ((h.reminded_at is null and h.remind_at <= business_now()) or (h.told_at is null and h.tell_at <= business_now()))
-order by h.opened_at limit $1
+from waiting h join conversation_state s on s.conversation = h.conversation and s.state || '' = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
+where s.unguarded = 0 order by h.opened_at limit $1
 
 -- name: strike
 -- What the clock does, each once, only where the row is still as it was seen: operators get a flag on the newest message, the customer one message
@@ -79,10 +81,12 @@ select conversation from row
 -- W3: an owner's takeover is over when they have been quiet for long enough: as the guard does it at the customer's next message, but now, so that
 -- lists tell the truth. What somebody has claimed is theirs, and what is not judged may be the owner's next word.
 -- $1 most int
-with over as materialized (
-  select h.conversation, h.epoch, s.version
-  from handoff h join conversation_state s on s.conversation = h.conversation and s.state = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
-  where h.released_at is null and h.reason = 'owner_takeover' and h.claimed_by is null and s.unguarded = 0
+with taken as materialized (
+  select h.* from handoff h where h.released_at is null and h.reason = 'owner_takeover' and h.claimed_by is null),
+over as materialized (
+  select h.conversation, s.version
+  from taken h join conversation_state s on s.conversation = h.conversation and s.state || '' = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
+  where s.unguarded = 0
     and coalesce((select m.received_at from inbound_message m where m.conversation = h.conversation and m.seq > s.guarded_seq - 200 and m.reason = 'owner_takeover' order by m.seq desc limit 1), h.opened_at)
       < business_now() - make_interval(mins => b.takeover_quiet_min)
   order by h.opened_at limit $1),
