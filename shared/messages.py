@@ -1,6 +1,9 @@
 """What an inbound message is, as every stage speaks of it."""
 
 from enum import StrEnum
+from typing import Final
+
+PROMPT_CHARS_MAX: Final = 1_000  # a prompt is one message on every channel, and never split
 
 
 class MessageKind(StrEnum):

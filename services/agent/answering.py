@@ -12,7 +12,6 @@ from services.agent.committing import Committer
 from services.agent.confirming import Confirming
 from services.agent.core.pending import NewRequest
 from services.agent.core.turn import Turn, WaitsFor
-from services.agent.core.wording import PROMPT_CHARS_MAX
 from services.agent.engines.outcome import (
     Asks,
     FallbackReason,
@@ -31,6 +30,7 @@ from services.agent.reminded import Reminded
 from services.agent.writing import done_text
 from shared.autonomy import Mode
 from shared.locales import load
+from shared.messages import PROMPT_CHARS_MAX
 from shared.packs import Pack
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
@@ -73,7 +73,7 @@ class Answering:
         if turn.pending is not None and turn.pending.executing:
             await self._confirming.found_executing(turn)
             return
-        if turn.taken.nothing_to_read and turn.taken.button is None:
+        if turn.taken.nothing_to_read and turn.taken.button is None and not turn.left_unsaid:
             await self._cannot_read(turn)
             return
         if self._reminded is not None and self._reminded.is_answered_by(turn):

@@ -10,12 +10,12 @@ from services.agent.committing import Committer
 from services.agent.core.gate import Ask, Code, Deny, Passage, holds_the_reply, rule, why
 from services.agent.core.reminder import Button, Press, Sent, is_reminders
 from services.agent.core.turn import Pending, Turn, WaitsFor
-from services.agent.core.wording import PROMPT_CHARS_MAX
 from services.agent.ports import Commit, ToolRecord, Trace
 from services.agent.questions import context_of
 from shared.autonomy import Mode
 from shared.digest import canonical
 from shared.locales import load
+from shared.messages import PROMPT_CHARS_MAX
 from shared.packs import Pack, Refusal, Tool
 
 NOT_PERMITTED = "not_permitted"

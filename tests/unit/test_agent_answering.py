@@ -12,7 +12,6 @@ from services.agent.commits import new_action
 from services.agent.core.gate import Ask
 from services.agent.core.pending import Button, Press
 from services.agent.core.turn import Heard, PromptState, Reply, WaitsFor
-from services.agent.core.wording import PROMPT_CHARS_MAX
 from services.agent.engines.outcome import (
     Asks,
     FallbackReason,
@@ -30,7 +29,7 @@ from shared.autonomy import Asked, Mode
 from shared.digest import digest, text_digest
 from shared.ids import ActionId, new_id
 from shared.locales import load
-from shared.messages import MessageKind
+from shared.messages import PROMPT_CHARS_MAX, MessageKind
 from shared.packs import Proposal
 from tests.support.eventually import eventually
 from tests.support.factories import heard, prompt, turn

@@ -14,7 +14,6 @@ from services.agent.committing import Committer
 from services.agent.core.gate import Dials, LevelSet
 from services.agent.core.reminder import Button, Press, Sent
 from services.agent.core.turn import Pending, PromptState, Turn, WaitsFor
-from services.agent.core.wording import PROMPT_CHARS_MAX
 from services.agent.evidence import Sealing
 from services.agent.ports import Commit
 from services.agent.reminded import Reminded
@@ -23,7 +22,7 @@ from shared.broker.memory import MemoryBroker
 from shared.digest import canonical
 from shared.ids import ConversationId, new_id
 from shared.locales import load
-from shared.messages import MessageKind
+from shared.messages import PROMPT_CHARS_MAX, MessageKind
 from shared.packs import Done, Pack, Proposal, Refusal, Tool, ToolContext, ToolKind
 from shared.telemetry.metrics import Metrics
 from tests.support.factories import NOON, heard, pending, prompt, turn

@@ -6,8 +6,6 @@ from services.agent.core.pending import Button, Press
 from shared.ids import ActionId
 from shared.locales import Locale
 
-PROMPT_CHARS_MAX = 1_000  # one message on every channel; a prompt is never split
-
 
 def prompt(summary: str, locale: Locale) -> str:
     """The question: what would be done, and how to answer."""

@@ -25,11 +25,11 @@ from services.console.core.outcomes import (
 from services.console.core.row import Row
 from shared.digest import text_digest
 from shared.ids import ActionId, BusinessId, ConversationId, CustomerId, OutboundId
+from shared.messages import PROMPT_CHARS_MAX
 from shared.words import is_blank
 
 PROMPT_KEPT_FOR: Final = timedelta(hours=24)
 PROMPT_FRESH_FOR: Final = timedelta(minutes=15)
-PROMPT_CHARS_MAX: Final = 1_000  # one message on every channel; a prompt is never split
 MESSAGE_CHARS_MAX: Final = 10_000
 CODE_CHARS: Final = 6
 
