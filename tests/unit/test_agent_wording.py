@@ -8,9 +8,10 @@ import pytest
 
 from services.agent.core.confirmation import Answer, match
 from services.agent.core.pending import Button, Press
-from services.agent.core.wording import PROMPT_CHARS_MAX, buttons_json, last_step, prompt, repeated
+from services.agent.core.wording import buttons_json, last_step, prompt, repeated
 from shared.ids import ActionId
 from shared.locales import available, load
+from shared.messages import PROMPT_CHARS_MAX
 
 ACTION = ActionId(UUID(int=5))
 CARRIER_WORDS = re.compile(r"\b(CANCEL|END|STOP|QUIT|UNSUBSCRIBE|STOPALL)\b")
