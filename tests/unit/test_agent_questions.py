@@ -8,7 +8,7 @@ from typing import Any
 from services.agent.questions import Questions
 from shared.ids import BusinessId
 from tests.support.factories import NOON, SetClock, turn
-from tests.unit.test_agent_answering import Diary, KioskPack
+from tests.support.kiosk import Diary, KioskPack
 
 
 class Pages:

@@ -249,12 +249,19 @@ class Turn:
 
     @property
     def presses_again(self) -> bool:
-        """The same button as in the customer's message before: pressed twice is once."""
+        """The same button as in the customer's message before, which was answered: pressed twice is once."""
         press = self.taken.button
         before = [
             one for one in self.messages if one.seq < self.taken.first_seq and one.verdict is Verdict.TURN
         ]
-        return press is not None and bool(press.button and before) and before[-1].button == press.button
+        again = press is not None and bool(press.button and before) and before[-1].button == press.button
+        return again and not self.left_unsaid
+
+    @property
+    def left_unsaid(self) -> bool:
+        """Whether our last reply never reaches the customer, who wrote again before it left: this turn answers both."""
+        last = self.replies[-1] if self.replies else None
+        return last is not None and not last.firm and last.state in ("queued", "superseded")
 
     @property
     def is_late(self) -> bool:
