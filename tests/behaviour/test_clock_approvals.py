@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.turn import Decided
 from services.agent.ports import Share
-from shared.ids import new_id
-from tests.behaviour.test_turns import running, turns_of
+from shared.ids import WorkerNumber, new_id
 from tests.support.clocks import RACES, Hand, another, at_once, hand_on
-from tests.support.factories import Ground
+from tests.support.factories import Ground, Worker
 
 pytestmark = pytest.mark.postgres
 
@@ -52,8 +52,15 @@ async def test_the_agent_s_turn_hears_that_it_expired(hand: Hand) -> None:
     conversation, _ = await hand.waits_for_operator()
     hand.pass_(hours=25)
     await hand.clocks.expire_approvals()
-    async with running(turns_of(hand.place)) as turns:
-        (turn,) = await turns.claim([conversation], Share(most=100))
+    turns = PostgresTurns(
+        hand.database,
+        presence=Worker(WorkerNumber(1)),  # type: ignore[arg-type]  # only its number is asked
+        pack_queries={},
+        provider="mock",
+        model="mock",
+        lease=timedelta(seconds=30),
+    )
+    (turn,) = await turns.claim([conversation], Share(most=100))
     assert turn.decides
     assert turn.pending is not None
     assert turn.pending.decision is not None
