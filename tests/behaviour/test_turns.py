@@ -1,95 +1,41 @@
 """What the record of turns promises the agent, on Postgres: one turn at a time, fenced, and nothing lost in a race."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import asyncpg
 import pytest
 
-from packs.clinic import PACK
 from services.agent.adapters.postgres_turns import PostgresTurns
-from services.agent.core.turn import Pending, PromptState, Turn
-from services.agent.ports import CallRecord, Commit, NewAction, Share, ToolRecord, TurnState
-from shared.autonomy import Mode
-from shared.database import load_queries
-from shared.ids import ActionId, CallId, ConversationId, OutboundId, WorkerNumber, new_id
+from services.agent.core.gate import Dials, LevelSet
+from services.agent.core.turn import PromptState, Turn
+from services.agent.ports import (
+    Receipt,
+    Share,
+    TurnState,
+)
+from shared.autonomy import Asked, Mode
+from shared.ids import ActionId, CallId, ConversationId, new_id
 from shared.messages import Verdict
 from tests.support.eventually import eventually
-from tests.support.factories import Ground, Worker
+from tests.support.factories import Ground
+from tests.support.turns_on_postgres import (
+    ANYONE,
+    call,
+    claim_one,
+    new_action,
+    receipt_for,
+    record_of,
+    reply,
+    running,
+    self_asked,
+    turns_of,
+)
 
 pytestmark = pytest.mark.postgres
-
-ANYONE = Share(most=100)
-LEASE = timedelta(seconds=30)
-
-
-def turns_of(place: Ground, *, worker: int = 1, model: str = "mock") -> PostgresTurns:
-    return PostgresTurns(
-        place.database,
-        presence=Worker(WorkerNumber(worker)),  # type: ignore[arg-type]  # only its number is asked
-        pack_queries={PACK.name: load_queries(*PACK.queries, prefix="clinic.")},
-        provider="mock",
-        model=model,
-        lease=LEASE,
-    )
-
-
-@asynccontextmanager
-async def running(turns: PostgresTurns) -> AsyncIterator[PostgresTurns]:
-    async with asyncio.TaskGroup() as group:
-        jobs = [group.create_task(batcher.run()) for batcher in turns.batchers]
-        yield turns
-        for job in jobs:
-            job.cancel()
-
-
-@pytest.fixture
-async def turns(place: Ground) -> AsyncIterator[PostgresTurns]:
-    async with running(turns_of(place)) as made:
-        yield made
-
-
-async def claim_one(turns: PostgresTurns, conversation: ConversationId) -> Turn:
-    (turn,) = await turns.claim([conversation], ANYONE)
-    return turn
-
-
-def reply(turn: Turn, text: str = "Hello!", **fields: Any) -> Commit:
-    """The commit of an ordinary turn, in full form."""
-    plain = {
-        "turn": turn,
-        "seq_to": turn.taken.seq_to,
-        "state": TurnState.DONE,
-        "outcome": "reply",
-        "outbound": OutboundId(new_id()),
-        "text": text,
-    }
-    return Commit(**(plain | fields))
-
-
-def call(call_id: CallId, n: int = 1, **fields: Any) -> CallRecord:
-    plain = {
-        "id": call_id,
-        "n": n,
-        "state": "done",
-        "model": "mock-1",
-        "input": 100,
-        "cached": 10,
-        "output": 20,
-        "reasoning": 0,
-        "cost_usd": Decimal("0.001"),
-        "latency_ms": 5,
-        "finish": "end",
-        "error": None,
-        "answer": '{"text":"Hello!"}',
-    }
-    return CallRecord(**(plain | fields))
-
 
 # Claiming
 
@@ -395,14 +341,7 @@ async def test_a_new_action_replaces_the_one_that_waited(place: Ground, turns: P
     turn = await claim_one(turns, conversation)
     assert turn.pending is not None
     assert turn.pending.id == asked
-    new = NewAction(
-        id=ActionId(new_id()),
-        tool="book_appointment",
-        arguments="{}",
-        shown="{}",
-        digest=b"d",
-        confirmations_needed=1,
-    )
+    new = new_action()
     await turns.commit(reply(turn, "Tuesday?", asks=new, ends=asked, ends_as="replaced"))
     states = {row["id"]: row["state"] for row in await place.rows("pending_action")}
     assert states == {asked: "replaced", new.id: "customer"}
@@ -410,22 +349,6 @@ async def test_a_new_action_replaces_the_one_that_waited(place: Ground, turns: P
     assert prompts == {"Monday?": "discarded", "Tuesday?": "queued"}, (
         "an action that ends discards its unsent prompt"
     )
-
-
-async def self_asked(place: Ground, turns: PostgresTurns, conversation: ConversationId) -> ActionId:
-    """An action that a turn asked about, its prompt not sent yet."""
-    await place.said(conversation, "On Monday")
-    turn = await claim_one(turns, conversation)
-    new = NewAction(
-        id=ActionId(new_id()),
-        tool="book_appointment",
-        arguments="{}",
-        shown="{}",
-        digest=b"d",
-        confirmations_needed=1,
-    )
-    await turns.commit(reply(turn, "Monday?", asks=new))
-    return new.id
 
 
 async def test_a_repeated_commit_changes_nothing(place: Ground, turns: PostgresTurns) -> None:
@@ -467,8 +390,9 @@ async def test_a_pending_action_comes_with_how_far_its_prompt_is(
     await place.said(conversation, "Yes")
     turn = await claim_one(turns, conversation)
     assert turn.pending is not None
-    assert (turn.pending.id, turn.pending.prompt_state) == (asked, prompt)
-    assert (turn.pending.at_send_seq is None) is (state in ("queued", "draft"))
+    assert turn.pending.prompt is not None
+    assert (turn.pending.id, turn.pending.prompt.state) == (asked, prompt)
+    assert (turn.pending.prompt.at_send_seq is None) is (state in ("queued", "draft"))
     assert turn.open_call is None, "whether the model is asked is not known yet"
 
 
@@ -482,7 +406,8 @@ async def test_a_draft_of_a_prompt_that_may_have_arrived_is_one_of_unknown_outco
     await place.said(conversation, "Yes")
     turn = await claim_one(turns, conversation)
     assert turn.pending is not None
-    assert turn.pending.prompt_state is PromptState.UNKNOWN
+    assert turn.pending.prompt is not None
+    assert turn.pending.prompt.state is PromptState.UNKNOWN
 
 
 @pytest.mark.parametrize("state", ["superseded", "discarded"])
@@ -513,17 +438,7 @@ async def test_a_call_is_written_before_it_is_made_and_closed_after(
     row = await place.row("llm_call", id=turn.open_call)
     assert (row["state"], row["input_tokens"], row["cost_usd"]) == ("done", 100, Decimal("0.001"))
     second = CallId(new_id())
-    record = ToolRecord(
-        n=1,
-        position=0,
-        call_id="c1",
-        tool="find_slots",
-        arguments="{}",
-        decision="allow",
-        reason=None,
-        result="{}",
-    )
-    going = await turns.begin_call(turn, second, n=2, try_=1, reserved=Decimal("0.02"), tools=[record])
+    going = await turns.begin_call(turn, second, n=2, try_=1, reserved=Decimal("0.02"), tools=[record_of()])
     assert going is not None
     assert going.customer_seq == 1
     assert (await place.row("llm_call", id=second))["reserved_usd"] == Decimal("0.02")
@@ -582,16 +497,7 @@ async def test_a_reclaimed_turn_finds_what_was_stored_and_starts_its_count_anew(
     turn = await claim_one(turns, conversation)
     assert turn.open_call is not None
     await turns.end_call(turn, call(turn.open_call, answer='{"text":"first"}'))
-    record = ToolRecord(
-        n=1,
-        position=0,
-        call_id="c1",
-        tool="find_slots",
-        arguments="{}",
-        decision="allow",
-        reason=None,
-        result="[]",
-    )
+    record = record_of(result="[]")
     await turns.begin_call(turn, CallId(new_id()), n=2, try_=1, reserved=None, tools=[record])
     await turns.give_back(turn, timedelta())
     again = await claim_one(turns, conversation)
@@ -623,23 +529,6 @@ async def test_calls_that_nobody_closes_are_lost_and_count_as_reserved(
     await place.owner.execute("update llm_call set started_at = now() - interval '181 s'")
     assert await turns.lose_calls() == 2
     assert {row["state"] for row in await place.rows("llm_call")} == {"lost"}
-    await place.owner.execute("update llm_call set started_at = now()")
-    assert await turns.spent_today(turn.business.id) == Decimal("0.02")
-
-
-async def test_what_was_spent_today_is_the_business_s_own_day(place: Ground, turns: PostgresTurns) -> None:
-    conversation = await place.conversation()
-    await place.said(conversation)
-    turn = await claim_one(turns, conversation)
-    assert turn.open_call is not None
-    assert await turns.spent_today(turn.business.id) == 0
-    await turns.end_call(turn, call(turn.open_call, cost_usd=Decimal("0.5")))
-    assert await turns.spent_today(turn.business.id) == Decimal("0.5")
-    await place.owner.execute(
-        "update llm_call set started_at = date_trunc('day', now() at time zone 'Europe/Bucharest') "
-        "at time zone 'Europe/Bucharest' - interval '1 s'"
-    )
-    assert await turns.spent_today(turn.business.id) == 0
 
 
 # Leases
@@ -716,22 +605,47 @@ async def test_the_leases_of_a_dead_worker_are_void_at_once(place: Ground, turns
 
 async def test_an_execution_locks_the_action_as_it_is_stored(place: Ground, turns: PostgresTurns) -> None:
     conversation = await place.conversation()
-    asked = await self_asked(place, turns, conversation)
+    asked = await self_asked(place, turns, conversation, call_n=1, call_position=0)
     await place.said(conversation, "Yes")
     turn = await claim_one(turns, conversation)
     message = turn.taken.messages[0].id
     async with turns.execution(turn) as execution:
-        stored = await execution.lock(asked)
-        assert stored is not None
-        assert stored.digest == b"d"
+        locked = await execution.lock(asked)
+        assert locked is not None
+        assert locked.pending is not None
+        assert (locked.pending.digest, locked.confirmations) == (b"d", 0)
         assert await execution.confirm(asked, message) == 1
         assert await execution.confirm(asked, message) == 1, "one message is one confirmation"
-        await execution.receipt(stored, "{}")
+        await execution.receipt(receipt_for(asked))
         commit = reply(turn, "Done.", receipt=True, ends=asked, ends_as="executed")
         assert (await execution.commit(commit)).written
-    assert await turns.executed(asked)
+    assert await turns.receipt_of(asked) == "{}"
     assert (await place.row("pending_action"))["state"] == "executed"
     assert (await place.row("outbound", id=commit.outbound))["receipt"] is True
+
+
+async def test_an_execution_sees_what_was_changed_since_the_claim(
+    place: Ground, turns: PostgresTurns
+) -> None:
+    """Levels, modes and the action are read under the lock; a tampered row shows as it is."""
+    conversation = await place.conversation()
+    asked = await self_asked(place, turns, conversation)
+    await place.said(conversation, "Yes")
+    turn = await claim_one(turns, conversation)
+    assert turn.dials == Dials(mode=Mode.AUTO)
+    await place.insert(
+        "tool_level", business=turn.business.id, tool="book_appointment", level=1, asked="both", set_by="test"
+    )
+    await place.owner.execute("update channel_account set mode = 'suggest'")
+    await place.owner.execute("update pending_action set arguments = 'other', step = 2, repeats = 1")
+    async with turns.execution(turn) as execution:
+        locked = await execution.lock(asked)
+    assert locked is not None
+    assert locked.pending is not None
+    assert locked.dials == Dials(
+        mode=Mode.SUGGEST, levels={"book_appointment": LevelSet(level=1, asked=Asked.BOTH)}
+    )
+    assert (locked.pending.arguments, locked.pending.step, locked.pending.repeats) == ("other", 2, 1)
 
 
 NOT_OURS = {
@@ -740,9 +654,7 @@ NOT_OURS = {
     "taken over and released": "update conversation_state set handoff_epoch = 1",
     "the customer opted out": "update conversation_state set opted_out_at = now()",
     "the action ended": "update pending_action set state = 'cleared'",
-    "the business is off": "update business set mode = 'off'",
-    "the account is off": "update channel_account set mode = 'off'",
-    "the conversation is off": "update conversation_state set mode = 'off'",
+    "it waits for an operator by now": "update pending_action set state = 'operator'",
 }
 
 
@@ -757,6 +669,21 @@ async def test_nothing_is_executed_when(place: Ground, turns: PostgresTurns, cha
         assert await execution.lock(asked) is None
 
 
+@pytest.mark.parametrize("table", ["business", "channel_account", "conversation_state"])
+async def test_an_execution_sees_that_the_mode_is_off(
+    place: Ground, turns: PostgresTurns, table: str
+) -> None:
+    conversation = await place.conversation()
+    asked = await self_asked(place, turns, conversation)
+    await place.said(conversation, "Yes")
+    turn = await claim_one(turns, conversation)
+    await place.owner.execute(f"update {table} set mode = 'off'")
+    async with turns.execution(turn) as execution:
+        locked = await execution.lock(asked)
+        assert locked is not None
+        assert locked.dials.mode is Mode.OFF
+
+
 async def test_an_execution_that_raises_leaves_nothing(place: Ground, turns: PostgresTurns) -> None:
     conversation = await place.conversation()
     asked = await self_asked(place, turns, conversation)
@@ -764,16 +691,16 @@ async def test_an_execution_that_raises_leaves_nothing(place: Ground, turns: Pos
     turn = await claim_one(turns, conversation)
     with pytest.raises(ZeroDivisionError):
         await execute_and_raise(turns, turn, asked)
-    assert not await turns.executed(asked)
+    assert await turns.receipt_of(asked) is None
     assert not await place.rows("confirmation")
 
 
 async def execute_and_raise(turns: PostgresTurns, turn: Turn, action: ActionId) -> None:
     async with turns.execution(turn) as execution:
-        stored = await execution.lock(action)
-        assert stored is not None
+        assert await execution.lock(action) is not None
         await execution.confirm(action, turn.taken.messages[0].id)
-        await execution.receipt(stored, "{}")
+        await execution.receipt(receipt_for(action))
+        await execution.record(record_of())
         raise ZeroDivisionError
 
 
@@ -782,18 +709,49 @@ async def test_an_action_has_one_receipt_for_ever(place: Ground, turns: Postgres
     asked = await self_asked(place, turns, conversation)
     await place.said(conversation, "Yes")
     turn = await claim_one(turns, conversation)
-    async with turns.execution(turn) as execution:
-        stored = await execution.lock(asked)
-        assert stored is not None
-        await execution.receipt(stored, "{}")
+    await store_receipt(turns, turn, receipt_for(asked))
     with pytest.raises(asyncpg.UniqueViolationError):
-        await receipt_again(turns, turn, stored)
+        await store_receipt(turns, turn, receipt_for(asked, result='{"again":1}'))
     assert len(await place.rows("receipt")) == 1
 
 
-async def receipt_again(turns: PostgresTurns, turn: Turn, action: Pending) -> None:
+async def store_receipt(turns: PostgresTurns, turn: Turn, receipt: Receipt) -> None:
     async with turns.execution(turn) as execution:
-        await execution.receipt(action, "{}")
+        await execution.receipt(receipt)
+
+
+async def test_an_allowed_call_s_receipt_and_record_are_one_transaction(
+    place: Ground, turns: PostgresTurns
+) -> None:
+    conversation = await place.conversation()
+    await place.said(conversation, "On Monday")
+    turn = await claim_one(turns, conversation)
+    key = ActionId(new_id())
+    async with turns.execution(turn) as execution:
+        locked = await execution.lock(None)
+        assert locked is not None
+        assert locked.pending is None
+        await execution.receipt(receipt_for(key))
+        await execution.record(record_of(tool="book_appointment", result='{"done":{}}', why='{"level":3}'))
+    assert await turns.receipt_of(key) == "{}"
+    assert [one.action for one in await turns.receipts_of(turn)] == [key]
+    stored = await place.row("tool_call")
+    assert (stored["result"], stored["why"]) == ('{"done":{}}', '{"level":3}')
+    await turns.give_back(turn, timedelta())
+    again = await claim_one(turns, conversation)
+    assert again.fruitless == 1, "something was stored: the attempt was not for nothing"
+    assert [(one.tool, one.result) for one in again.stored_calls] == [("book_appointment", '{"done":{}}')]
+    assert [one.action for one in await turns.receipts_of(again)] == [key]
+
+
+@pytest.mark.parametrize("change", list(NOT_OURS.values())[:4], ids=list(NOT_OURS)[:4])
+async def test_an_allowed_call_does_not_run_when(place: Ground, turns: PostgresTurns, change: str) -> None:
+    conversation = await place.conversation()
+    await place.said(conversation)
+    turn = await claim_one(turns, conversation)
+    await place.owner.execute(change)
+    async with turns.execution(turn) as execution:
+        assert await execution.lock(None) is None
 
 
 @pytest.mark.parametrize(("state", "reason"), [("unknown", "no_answer"), ("draft", "may_have_arrived")])
@@ -817,11 +775,8 @@ async def test_what_is_no_text_for_postgres_is_stored_as_near_as_can_be(
     conversation = await place.conversation()
     await place.said(conversation)
     turn = await claim_one(turns, conversation)
-    record = ToolRecord(
-        n=1, position=0, call_id="c\x00", tool="x\ud83d", arguments='{"\x00": 1}', decision="refuse", reason=None,
-        result="{}",
-    )  # fmt: skip
-    await turns.commit(replace(reply(turn, "a\x00\ud83db"), tools=(record,)))
+    record = record_of(call_id="c\x00", tool="x\ud83d", arguments='{"\x00": 1}', decision="refuse")
+    await turns.commit(replace(reply(turn, "a\x00"), text="a\x00\ud83db", tools=(record,)))
     assert (await place.row("outbound"))["body"] == "a\ufffd\ufffdb"
     assert (await place.row("tool_call"))["arguments"] == '{"\ufffd": 1}'
 
