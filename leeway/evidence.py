@@ -2,18 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from shared.clock import Clock
 from shared.database import Database, load_queries
 from shared.errors import LeewayError
-from shared.ids import BusinessId
+from shared.evidence import Envelope
+from shared.ids import BusinessId, CustomerId
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 LOOK_EVERY_S: Final = 0.02
@@ -146,9 +149,23 @@ class Evidence:
             rows = await sql.fetch("appointments", self._business)
         return [Appointment(**dict(row)) for row in rows]
 
+    async def decisions(self) -> list[list[Envelope]]:
+        """The sealed decisions of each conversation, in order."""
+        rows = await self._database.fetch(QUERIES["envelopes"], self._business)
+        return [[_envelope(row) for row in chain] for _, chain in groupby(rows, itemgetter("conversation"))]
+
+    async def customer(self, number: str) -> CustomerId:
+        """Who wrote from that telephone."""
+        rows = await self._database.fetch(QUERIES["customer"], self._sim_address, number)
+        return CustomerId(rows[0]["customer"])
+
     async def metering(self) -> list[Metered]:
         rows = await self._database.fetch(QUERIES["metering"], self._business)
         return [Metered(**dict(row)) for row in rows]
+
+
+def _envelope(row: Mapping[str, Any]) -> Envelope:
+    return Envelope(n=row["n"], header=row["header"], digest=row["digest"], parts=row["parts"])
 
 
 def _settled(verdict: str | None, turn: str | None, reply: str | None) -> bool:

@@ -1,7 +1,7 @@
 -- name: handled
 -- What became of one message: the guard's verdict, its turn with the model calls of it, and the reply.
 -- $1 the sim account's address text · $2 the channel's id of the message text
-select m.verdict, m.reason, t.id as turn, t.outcome, t.state as turn_state, (select count(*) from llm_call c where c.business = m.business and c.started_at >= m.received_at and c.turn = t.id) as model_calls,
+select m.verdict, m.reason, t.id as turn, t.outcome, t.state as turn_state, (select count(*) from llm_call c where c.conversation = m.conversation and c.turn = t.id) as model_calls,
   o.id as reply, o.state as reply_state, o.reason as reply_reason, o.body, o.buttons
 from inbound_message m join channel_account a on a.id = m.account and a.business = m.business
   left join lateral (select x.* from turn x where x.conversation = m.conversation and m.seq between x.seq_from and x.seq_to order by x.started_at desc limit 1) t on true
@@ -35,6 +35,16 @@ select (select count(*)::int from inbound_message where business = $1) as messag
   (select count(*)::int from pending_action where business = $1 and state = 'customer') as waiting,
   (select count(*)::int from outbound where business = $1 and state = 'draft') as drafts,
   (select count(*)::int from handoff where business = $1 and released_at is null) as handoffs
+
+-- name: envelopes
+-- The sealed decisions of a business, each conversation's in their order.
+-- $1 business int
+select e.conversation, e.n, e.header, e.digest, e.parts from envelope e where e.business = $1 order by e.conversation, e.n
+
+-- name: customer
+-- Who wrote from a telephone.
+-- $1 the sim account's address text · $2 user id text
+select i.customer from channel_account a join channel_identity i on i.account = a.id and i.business = a.business where a.channel = 'sim' and a.address = $1 and i.user_id = $2
 
 -- name: appointments
 -- The business's booked appointments, soonest first, as its own tenant sees them.

@@ -60,6 +60,7 @@ class Telephone:
     def __init__(self, line: Line | OneProcess, number: str) -> None:
         self._line = line if isinstance(line, Line) else line_of(line)
         self.number = number
+        self.last = ""  # the id of the message sent last
         self._seen: set[str] = set()
 
     async def close(self) -> None:
@@ -72,7 +73,7 @@ class Telephone:
 
     async def write(self, text: str, *, message_id: str | None = None, **more: object) -> str:
         """Send a message; its id. The same id again is the channel delivering it again."""
-        message_id = message_id or f"sim-{new_id().hex}"
+        self.last = message_id = message_id or f"sim-{new_id().hex}"
         status = await self.post(
             {"messages": [{"id": message_id, "from": self.number, "text": text, **more}]}
         )

@@ -48,25 +48,54 @@ async def installed(directory: Path) -> AsyncIterator[OneProcess]:
         yield installation
 
 
-async def test_the_demo_comes_out_as_its_script_says(tmp_path: Path) -> None:
-    ended = await leeway("demo", cwd=tmp_path, env=environment(LLM="openai:none", TMPDIR=str(tmp_path)))
+async def demo(directory: Path, *options: str) -> list[str]:
+    """What it prints, for a reader at 80 columns."""
+    env = environment(LLM="openai:none", TMPDIR=str(directory))
+    ended = await leeway("demo", *options, cwd=directory, env=env)
     assert ended.code == 0, ended.out + ended.err
     assert ended.err == ""
     assert "✗" not in ended.out
     assert "\x1b" not in ended.out
-    assert max(len(line) for line in ended.out.splitlines()) <= 80
-    assert not any(line.endswith(" ") for line in ended.out.splitlines())
+    lines = ended.out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert not any(line.endswith(" ") for line in lines)
+    assert not any(directory.iterdir())  # noqa: ASYNC240  nothing else runs
+    return lines
+
+
+async def test_the_demo_comes_out_as_its_script_says(tmp_path: Path) -> None:
+    lines = await demo(tmp_path)
+    assert len(lines) <= 160  # some 150; a long month wraps a few lines more
+    told = " ".join(" ".join(lines).split())
     for said in (
         "Reply YES to confirm or NO to leave it. [Confirm] [Cancel]",
+        "To be sure, please answer YES or NO: Book: cleaning",
         "Booked: cleaning",
-        "draft: suggest",
-        "draft: send_failed: number can't be reached",
-        "known already, answered 200",
-        "handoff_requested",
+        "YES (the channel delivers it a second time) ✓ nothing was added",
+        "Moved: cleaning",
+        "This is the last step, after that it is final.",
+        "Cancelled: cleaning",
+        "(Maria, of the clinic, reads the draft and sends it)",
+        "(draft) I've booked you in for noon",
+        "number can't be reached",
+        "Mallory is asked like anybody else",
+        "the third time the bot is silent",
+        "Maria Hello Ana, this is Maria.",
+        "denied: at level 1",
         "tokens in",
+        "each sealed to the one before it",
+        "All 26 checks held.",
     ):
-        assert said in ended.out
-    assert not any(tmp_path.iterdir())  # noqa: ASYNC240  nothing else runs
+        assert said in told
+
+
+async def test_the_demo_of_expenses_shows_four_levels_side_by_side(tmp_path: Path) -> None:
+    lines = await demo(tmp_path, "--pack", "expenses")
+    rows = [line.split() for line in lines]
+    assert ["level", "1", "level", "2", "level", "3", "level", "4"] in rows
+    assert any(line.split("  ")[0] == "adding" and line.count("done at once") == 2 for line in lines)
+    assert any("level 3: added at once; deleted only after a YES" in line for line in lines)
+    assert "All 4 checks held." in lines
 
 
 @pytest.fixture
