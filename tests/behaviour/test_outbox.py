@@ -254,6 +254,26 @@ async def test_what_becomes_of_a_reply_that_may_not_leave(
     assert (await place.state(conversation))["superseded_in_row"] == (1 if becomes[0] == "superseded" else 0)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "decision"),
+    [
+        pytest.param(["button"], Send(), id="a press"),
+        pytest.param(["button", "button"], Send(), id="the same press twice"),
+        pytest.param(["button", "text"], Supersede(), id="a press and words"),
+    ],
+)
+async def test_a_reply_gives_way_to_words_and_not_to_a_press(
+    place: Ground, outbox: PostgresOutbox, kinds: list[str], decision: Any
+) -> None:
+    """A press's turn asks no model, so nobody would see again what gave way to it."""
+    conversation, outbound = await answered(place)
+    for kind in kinds:
+        message = await place.said(conversation)
+        await place.set("inbound_message", {"id": message}, kind=kind)
+    assert (await place.state(conversation))["customer_seq"] == 1 + len(kinds)
+    assert (await decided(outbox, outbound)).decision == decision
+
+
 async def test_a_reply_that_waits_is_rung_when_its_time_comes(place: Ground, outbox: PostgresOutbox) -> None:
     _, outbound = await answered(place)
     await place.owner.execute("update channel_account set state = 'disabled'")

@@ -255,7 +255,8 @@ class Turn:
             one for one in self.messages if one.seq < self.taken.first_seq and one.verdict is Verdict.TURN
         ]
         again = press is not None and bool(press.button and before) and before[-1].button == press.button
-        return again and not self.left_unsaid
+        # What is queued still leaves: no reply gives way to a press.
+        return again and not (self.left_unsaid and self.replies[-1].state == "superseded")
 
     @property
     def left_unsaid(self) -> bool:

@@ -34,7 +34,9 @@ from row left join lateral (select x.thread, x.channel_message_id from inbound_m
 -- D1: what a send is decided on. No lock: the record compares the version.
 -- $1 outbounds uuid[]
 select o.id as outbound, o.conversation, o.business, o.origin_kind, o.basis_seq, o.epoch, o.mode as mode_at_decision, o.held, o.body, o.buttons, o.round, o.receipt, o.action, o.parts_sent, o.first_try_at, o.not_before,
-  s.version, s.unguarded, s.customer_seq, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out, s.mode, s.sending_attempt, s.superseded_in_row, s.unanswered_since,
+  s.version, s.unguarded, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out, s.mode, s.sending_attempt, s.superseded_in_row, s.unanswered_since,
+  case when s.customer_seq > o.basis_seq and (select bool_and(x.kind = 'button') from inbound_message x where x.conversation = o.conversation and x.seq > o.basis_seq and x.verdict || '' <> 'stored')
+    then o.basis_seq else s.customer_seq end as customer_seq,  -- a press is answered by itself: its turn asks no model, so it would not see what gave way to it
   b.mode as business_mode, k.mode as account_mode, k.state as account_state, k.channel, c.account, i.user_id, r.wait_until, now() as now, business_now() as business_now, b.time_zone, b.quiet_from, b.quiet_to,
   o.id = (select e.id from outbound e where e.conversation = o.conversation and e.state = 'queued'
     and (e.id = o.id or e.origin_kind <> 'reminder' or coalesce(e.not_before, '-infinity') <= now())  -- one that waits for quiet hours holds up nobody
