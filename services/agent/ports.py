@@ -164,13 +164,14 @@ class Commit:
 
     @property
     def plain(self) -> bool:
-        """The ordinary turn: one reply of the model, and nothing else."""
+        """The ordinary turn: one reply of the model, and nothing else; no cap, of which the call's reservation is settled."""
         return (
             self.last_call is not None
             and self.text is not None
             and self.state is TurnState.DONE
             and not (self.held or self.ends or self.asks or self.asks_again or self.handoff or self.dead)
             and not (self.tools or self.receipt or self.buttons or self.flag or self.turn.decides)
+            and not self.turn.business.caps.any
         )
 
 

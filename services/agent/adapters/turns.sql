@@ -111,14 +111,15 @@ with b as materialized (
       select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c where c.conversation = $3 and c.started_at > now() - interval '24 hours'))),
 day as (
   insert into budget as x (business, day, used_usd)
-  select b.id, b.day, $11 + (
-    select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c
-    where c.business = b.id and c.started_at >= (b.day::timestamp at time zone b.time_zone) - shift())
-  from b where b.day_cap_usd is not null
+  select b.id, b.day, $11 + spent.usd
+  from b cross join lateral (
+    select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) as usd from llm_call c
+    where c.business = b.id and c.started_at >= (b.day::timestamp at time zone b.time_zone) - shift()) spent
+  where b.day_cap_usd >= $11 + spent.usd
   on conflict (business, day) do update set used_usd = x.used_usd + $11 where x.used_usd + $11 <= (select day_cap_usd from b)
   returning used_usd),
 fits as materialized (
-  select b.id from b where b.day_cap_usd is null or exists (select from day where day.used_usd <= b.day_cap_usd)),
+  select b.id from b where b.day_cap_usd is null or exists (select from day)),
 call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, try, engine, provider, model, reserved_usd)
   select $1, id, $3, $4, $5, $6, $7, $8, $9, $10, $11 from fits)
