@@ -87,7 +87,7 @@ judged as (
   from unnest($12::uuid[], $13::uuid[], $14::bigint[], $15::text[], $16::text[]) as v (id, conversation, seq, verdict, reason)
   where m.id = v.id and (v.conversation in (select conversation from row)) is true),
 released as (
-  update handoff h set released_at = business_now() from row where row.released and h.conversation = row.conversation and h.released_at is null and h.epoch < row.epoch),
+  update handoff h set released_at = business_now() from row where row.released and h.conversation = row.conversation and coalesce(h.released_at, 'infinity') = 'infinity' and h.epoch < row.epoch),
 handed as (
   insert into handoff (conversation, business, epoch, reason) select conversation, business, epoch, handoff_reason from row where handoff_reason is not null
   on conflict do nothing),
