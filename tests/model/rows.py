@@ -26,6 +26,7 @@ class Row(NamedTuple):
     opted_out: bool = False
     sending: int = 0  # the attempt under way, 0 when there is none
     superseded_in_row: int = 0
+    decision: bool = False  # an approval was decided, and its turn has not run
 
 
 class Out(NamedTuple):
@@ -56,15 +57,20 @@ def store(row: Row, new: int) -> Row:
 
 
 def claim(row: Row, token: int, *, owed: bool, waits_for_guard: bool = True) -> Row | None:
-    """A1: the lease, where a turn is due and nobody has it. `owed`: a message above `handled_seq` is for a turn."""
+    """A1: the lease, where a turn is due and nobody has it. `owed`: a message above `handled_seq` is for a turn; a
+    decision's turn takes none of them."""
     free = not row.token or row.lapsed
+    owed = owed or row.decision
     if not (row.due and owed and free and not row.opted_out) or (row.unguarded and waits_for_guard):
         return None
     return row._replace(token=token, lapsed=False, version=row.version + 1)
 
 
-def commit(row: Row, token: int, seq_to: int, *, fenced: bool = True) -> tuple[Row, bool] | None:
-    """A4: the turn's end, where the lease is still its own; whether its reply may go out."""
+def commit(
+    row: Row, token: int, seq_to: int, *, fenced: bool = True, decides: bool = False
+) -> tuple[Row, bool] | None:
+    """A4: the turn's end, where the lease is still its own; whether its reply may go out. `decides`: the turn was for a
+    decision, which stays owed where it could not be carried out."""
     if fenced and row.token != token:
         return None
     handled = max(row.handled_seq, seq_to)
@@ -74,7 +80,8 @@ def commit(row: Row, token: int, seq_to: int, *, fenced: bool = True) -> tuple[R
         token=0,
         lapsed=False,
         version=row.version + 1,
-        due=row.customer_seq > handled and live,
+        due=(row.customer_seq > handled or (row.decision and not decides)) and live,
+        decision=row.decision and not (decides and live),
     )
     return after, live
 
@@ -88,7 +95,7 @@ def release(row: Row, token: int, *, fenced: bool = True) -> Row | None:
 
 def void(row: Row) -> Row:
     """W2: a dead worker's lease."""
-    owed = row.customer_seq > row.handled_seq
+    owed = row.customer_seq > row.handled_seq or row.decision
     return row._replace(token=0, lapsed=False, version=row.version + 1, due=owed)
 
 

@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet
 
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.turn import Turn
+from services.agent.evidence import Sealing
 from services.agent.ports import CallRecord, Commit, Share, TurnState
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.outcome import Accepted, GivenBack, NoAnswer, Outcome, Refused, settle
@@ -107,11 +108,12 @@ class Office:
               guard_due_at = case when $7 then now() - interval '1 s' end, due_at = case when $8 then now() - interval '1 s' end,
               lease_token = $9, lease_worker = case when $9::uuid is not null then $10::int end,
               lease_until = case when $9::uuid is not null then {until} end,
-              opted_out_at = case when $11 then now() end, sending_attempt = $12, superseded_in_row = $13
+              opted_out_at = case when $11 then now() end, sending_attempt = $12, superseded_in_row = $13,
+              decision_owed = case when $14 then coalesce(decision_owed, gen_random_uuid()) end
             where conversation = $1
             """,
             conversation, row.version, row.unguarded, row.guarded_seq, row.customer_seq, row.handled_seq, row.guard_due, row.due,
-            token, WORKER, row.opted_out, sending, row.superseded_in_row,
+            token, WORKER, row.opted_out, sending, row.superseded_in_row, row.decision,
         )  # fmt: skip
 
     async def row(self, conversation: ConversationId, **kept: Any) -> Row:
@@ -133,6 +135,7 @@ class Office:
             opted_out=found["opted_out_at"] is not None,
             sending=1 if found["sending_attempt"] else 0,
             superseded_in_row=found["superseded_in_row"],
+            decision=found["decision_owed"] is not None,
         )._replace(**kept)
 
 
@@ -218,12 +221,12 @@ def inbound(external_id: str, conversation: ConversationId) -> Inbound:
 
 async def test_a1_claims_what_is_due_and_free(office: Office) -> None:
     leases = (Row(), Row(token=1), Row(token=1, lapsed=True))
-    for due, unguarded, opted_out, owed, lease in product(
-        (True, False), (0, 1), (True, False), (True, False), leases
+    for due, unguarded, opted_out, owed, decision, lease in product(
+        (True, False), (0, 1), (True, False), (True, False), (True, False), leases
     ):
         row = lease._replace(
             version=9, due=due, unguarded=unguarded, guard_due=unguarded > 0, opted_out=opted_out,
-            guarded_seq=2, customer_seq=2 if owed else 1, handled_seq=1,
+            guarded_seq=2, customer_seq=2 if owed else 1, handled_seq=1, decision=decision,
         )  # fmt: skip
         conversation = await office.conversation(
             row, messages=[(1, "turn"), (2, "turn" if owed else "stored")]
@@ -231,12 +234,13 @@ async def test_a1_claims_what_is_due_and_free(office: Office) -> None:
         claimed = await office.turns.claim([conversation], Share(most=10))
         expected = rows.claim(row, 1, owed=owed)
         assert [turn.conversation for turn in claimed] == ([conversation] if expected else [])
+        assert [turn.decides for turn in claimed] == ([decision] if expected else [])
         assert await office.row(conversation) == (expected or row)
 
 
-async def claimed_turn(office: Office) -> Turn:
+async def claimed_turn(office: Office, *, decides: bool = False) -> Turn:
     conversation = await office.conversation(
-        Row(version=1, due=True, guarded_seq=2, customer_seq=2, handled_seq=1),
+        Row(version=1, due=True, guarded_seq=2, customer_seq=2, handled_seq=1, decision=decides),
         messages=[(1, "turn"), (2, "turn")],
     )
     (turn,) = await office.turns.claim([conversation], Share(most=10))
@@ -244,9 +248,10 @@ async def claimed_turn(office: Office) -> Turn:
 
 
 AFTER_CLAIM = [
-    Row(version=5, due=True, guarded_seq=guarded, customer_seq=customer, handled_seq=1, token=token, lapsed=lapsed, opted_out=opted_out)
-    for (guarded, customer), (token, lapsed), opted_out in product(
-        ((2, 2), (3, 3), (3, 2)), ((1, False), (1, True), (2, False), (0, False)), (True, False)
+    Row(version=5, due=True, guarded_seq=guarded, customer_seq=customer, handled_seq=1, token=token, lapsed=lapsed, opted_out=opted_out,
+        decision=decision)
+    for (guarded, customer), (token, lapsed), opted_out, decision in product(
+        ((2, 2), (3, 3), (3, 2)), ((1, False), (1, True), (2, False), (0, False)), (True, False), (True, False)
     )
 ]  # fmt: skip
 
@@ -266,17 +271,34 @@ async def test_a4_commits_under_its_own_lease(office: Office, plain: bool) -> No
             assert (after, committed.live, committed.again) == (expected[0], expected[1], expected[0].due)
 
 
-def a_commit(turn: Turn, *, plain: bool) -> Commit:
+async def test_a4_of_a_decision_s_turn(office: Office) -> None:
+    for row in AFTER_CLAIM:
+        if not row.decision:
+            continue
+        turn = await claimed_turn(office, decides=True)
+        assert turn.decides
+        await office.set(turn.conversation, row, token=turn.token if row.token == 1 else None)
+        committed = await office.turns.commit(a_commit(turn, plain=False, seq_to=1))
+        expected = rows.commit(row, 1, seq_to=1, decides=True)
+        assert committed.written == (expected is not None)
+        after = await office.row(turn.conversation)
+        if expected is None:
+            assert after == row._replace(token=min(row.token, 1))
+        else:
+            assert (after, committed.live, committed.again) == (expected[0], expected[1], expected[0].due)
+
+
+def a_commit(turn: Turn, *, plain: bool, seq_to: int = 2) -> Commit:
     call = CallRecord(
         id=turn.open_call or CallId(new_id()), n=1, state="done", model="test", input=1, cached=0, output=1, reasoning=0,
         cost_usd=Decimal(0), latency_ms=1, finish="end", error=None, answer="{}",
     )  # fmt: skip
     made = Commit(
-        turn=turn, seq_to=2, state=TurnState.DONE, outcome="reply", outbound=OutboundId(new_id()), text="hello",
+        turn=turn, seq_to=seq_to, state=TurnState.DONE, outcome="reply", outbound=OutboundId(new_id()), text="hello",
         last_call=call if plain else None,
     )  # fmt: skip
     assert made.plain is plain
-    return made
+    return Sealing({}).seal(made)
 
 
 async def test_r_gives_the_lease_back(office: Office) -> None:
