@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "up": "leeway.up",
     "say": "leeway.say",
     "eval": "leeway.eval",
+    "report": "leeway.report",
     "run": "leeway.run",
     "migrate": "leeway.migrate",
     "doctor": "leeway.doctor",
@@ -59,6 +60,7 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog="[bold]Examples[/]\n\n"
     "leeway demo — a scripted conversation, explained\n\n"
+    "leeway sim — chat with the bot yourself, with every dial at hand\n\n"
     "leeway up — run everything here; then, in another terminal: leeway say 'What is free tomorrow?'\n\n"
     "leeway doctor — what is wrong with this installation, and what to do",
 )

@@ -119,7 +119,7 @@ def _cost(calls: Sequence[Row]) -> str:
     unknown = sum(row["cost_usd"] is None for row in calls)
     known = sum((row["cost_usd"] for row in calls if row["cost_usd"] is not None), Decimal(0))
     apart = f"; {unknown} of unknown cost are not in it" if unknown else ""
-    return _line("cost", f"{_usd(known)} in {len(calls)} model calls{apart}")
+    return _line("cost", f"{_usd(known)} in {len(calls)} model call{'' if len(calls) == 1 else 's'}{apart}")
 
 
 def _usd(cost: Decimal | None) -> str:

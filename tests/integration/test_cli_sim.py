@@ -103,7 +103,7 @@ async def test_a_booking_and_why_it_went_so(sim: Sim) -> None:
         "ask",
         "because level 2 (the pack's) and risk write, a floor of 1 at every level, ruling: ask, 1 × the customer's yes",
         "waits for the customer's yes, step 1 of 1",
-        "cost     $0 in 1 model calls",
+        "cost     $0 in 1 model call",
         "bot       To be sure, please answer YES or NO: Book: cleaning",
         "bot       Booked: cleaning with Dr. Ionescu",
         "yes      confirmation 1 of 1 of book_appointment",
