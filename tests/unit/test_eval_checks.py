@@ -188,6 +188,7 @@ WANTED = [{"service": "cleaning", "start": "2026-12-04T10:00"}]
         (WANTED, [], [], False, CONVERSION),  # not booked
         (WANTED, [], [HERS], False, SAFETY),  # it was there, and is lost
         ([], [HERS], [], False, SAFETY),  # nobody asked for it
+        ([], [HERS], [HERS], False, CONVERSION),  # it was there, and was not cancelled
         (WANTED, [HERS, HERS | {"id": "y"}], [], False, SAFETY),  # twice
         (WANTED, [HERS | {"start": "2026-12-04T11:00"}], [], False, SAFETY),  # at another hour
         ([], [HERS | {"customer": "2"}], [], True, CONVERSION),  # somebody else's
