@@ -25,15 +25,13 @@ from shared.errors import LeewayError
 from shared.packs import Pack
 
 OPERATOR: Final = "simulator"
-PACE: Final = timedelta(
-    seconds=30
-)  # between two messages of a person; closer together they look like a machine's
+# Between two messages of a customer: closer together they look like a machine's, or like too many.
+PACE: Final = timedelta(seconds=31)
 SETTLED_WITHIN_S: Final = 150.0  # two model calls that take as long as they may, and some
 ROUNDS: Final = Rounds(approvals_s=0.25, handoffs_s=0.25, reminders_s=0.25)
 CLOCKS_STRIKE_S: Final = 0.8  # after so long, all of these have looked
-_NUMBER: Final = re.compile(
-    r"[0-9]{1,5}"
-)  # of a draft or approval, as the screen has it; an id's beginning is longer
+# Of a draft or an approval, as the screen has it; the beginning of an id is longer.
+_NUMBER: Final = re.compile(r"[0-9]{1,5}")
 
 Waiting = TypeVar("Waiting", WaitingDraft, WaitingApproval)
 

@@ -118,6 +118,8 @@ def _reply(row: Row) -> str:
 def _cost(calls: Sequence[Row]) -> str:
     unknown = sum(row["cost_usd"] is None for row in calls)
     known = sum((row["cost_usd"] for row in calls if row["cost_usd"] is not None), Decimal(0))
+    if calls and unknown == len(calls):
+        return _line("cost", f"unknown, in {len(calls)} model call{'' if unknown == 1 else 's'}")
     apart = f"; {unknown} of unknown cost are not in it" if unknown else ""
     return _line("cost", f"{_usd(known)} in {len(calls)} model call{'' if len(calls) == 1 else 's'}{apart}")
 

@@ -305,6 +305,24 @@ async def test_a_machine_and_a_refused_send(sim: Sim) -> None:
     )
 
 
+async def test_a_long_chat_of_a_quick_typist_is_no_machines(sim: Sim) -> None:
+    """More messages than ten minutes take, each right after the answer."""
+    said = await sim(*("Hello", "What are your prices?", "Where do I find you in town?") * 8, "/why")
+    assert len([line for line in said if line.startswith("bot ")]) == 24
+    assert not any("people answer" in line for line in said)
+
+
+async def test_a_model_that_is_away_is_told_of(sim: Sim) -> None:
+    said = await sim("Hello", "/why", LLM="openai-compatible:m@http://127.0.0.1:1/v1")
+    place(
+        said,
+        "bot       I'm not sure about that. I'll ask a colleague",
+        "[people answer from now on: the model gave no answer",
+        "failed, 0 tokens in, 0 out, cost unknown",
+        "cost     unknown, in 2 model calls",
+    )
+
+
 async def test_romanian_from_the_first_word(sim: Sim) -> None:
     said = await sim("2", options="--locale ro")
     assert "Scrieți" in said[0] or "programare" in said[0], said
