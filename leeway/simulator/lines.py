@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import os
 import queue
 import sys
 import termios
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 REDRAWN: Final = "\r\x1b[K"
@@ -57,6 +59,8 @@ def _give(future: "asyncio.Future[str | None]", line: str | None) -> None:
 @contextlib.contextmanager
 def terminal_kept() -> Iterator[None]:
     """Whatever bytes come in are text; and the terminal is afterwards as it was, also when the reader was cut off."""
+    if sys.stdin is None:  # it was closed before we began: nobody types
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     if not sys.stdin.isatty():
         yield
