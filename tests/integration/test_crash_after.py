@@ -7,7 +7,7 @@ with them, and every ticket with it; RabbitMQ keeps its own.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.rabbitmq]
 
 HELLO = "hello"
 HOURS = "What are your opening hours?"  # a call of the model, a tool's read, another call
+BOOK = "Book a cleaning on {day} at 10, please"  # a call of the model, which asks
 CUSTOMER = "+40700000001"
 
 POINTS = {
@@ -31,7 +32,7 @@ POINTS = {
     "A1 claimed": ("agent", "claim", HELLO),
     "A3 first answer stored": ("agent", "end_call", HOURS),
     "A2 second call begun": ("agent", "begin_call", HOURS),
-    "A4 committed with a tool's result": ("agent", "commit_full", HOURS),
+    "A4 committed with a question to the customer": ("agent", "commit_full", BOOK),
     "A3 with A4 committed": ("agent", "commit_plain", HELLO),
     "D2 send claimed": ("dispatch", "claim_plain", HELLO),
     "the provider's call": ("dispatch", "deliver_sim", HELLO),
@@ -80,7 +81,7 @@ async def test_crash_after(stack: Stack, kind: str, point: str) -> None:
     fault = Fault(service=service, after=statement)
     shop = await stack.shop(window_ms=0)
     async with started(stack, kind, fault) as dying:
-        status = await dying.say(shop, CUSTOMER, text, message="m-1")
+        status = await dying.say(shop, CUSTOMER, text.format(day=f"{a_working_day():%A}"), message="m-1")
         assert status == (0 if service == "ingest" else 200)
         await until(fault)
     async with started(stack, kind):
@@ -131,13 +132,18 @@ async def test_crash_after_d2_of_the_receipt(stack: Stack, kind: str) -> None:
 
 async def asked(stack: Stack, one: Installation, shop: Shop) -> None:
     """The customer wants an appointment and got the prompt."""
-    day = SystemClock().now() + timedelta(days=2)
-    while day.weekday() > 3:
-        day += timedelta(days=1)
-    text = f"Book a cleaning on {day:%A} at 10, please"
+    text = BOOK.format(day=f"{a_working_day():%A}")
     assert await one.say(shop, CUSTOMER, text, message="m-1") == 200
     await stack.answered([CUSTOMER])
     assert "YES" in (await stack.replies(CUSTOMER))[0]
+
+
+def a_working_day() -> datetime:
+    """Not tomorrow, and not before a weekend."""
+    day = SystemClock().now() + timedelta(days=2)
+    while day.weekday() > 3:
+        day += timedelta(days=1)
+    return day
 
 
 @pytest.mark.parametrize("stage", list(Stage))

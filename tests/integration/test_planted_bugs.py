@@ -13,7 +13,8 @@ from uuid import UUID
 import pytest
 
 import services.agent.adapters.postgres_turns as turns_module
-import services.agent.execution as execution_module
+import services.agent.steps as steps_module
+import services.agent.writing as writing_module
 import shared.work.sweeper as sweeper_module
 from services.agent.core.turn import Heard, Taken, take
 from services.dispatch.adapters.channels.sim import SimChannel
@@ -312,7 +313,8 @@ async def test_what_was_not_shown_is_not_executed(stack: Stack, monkeypatch: Pat
     shop = await stack.shop(window_ms=0)
     if skips:
         always = b"always the same"
-        monkeypatch.setattr(execution_module, "digest", lambda *_: always)
+        for module in (steps_module, writing_module):
+            monkeypatch.setattr(module, "digest", lambda *_: always)
     async with installation(stack.settings, MemoryBroker()) as one:
         await asked(stack, one, shop)
         if skips:

@@ -136,7 +136,9 @@ def test_sentences_are_not_taken_for_sql(source: str) -> None:
 @pytest.mark.parametrize("query", QUERIES, ids=str)
 def test_a_query_is_used_by_the_code_beside_it(query: Query) -> None:
     folder = (ROOT / query.file).parent
-    if folder.name == "scripts":  # what a pack's scripts do to its tables: `add_things` is asked for by the word `things`
+    if (
+        folder.name == "scripts"
+    ):  # what a pack's scripts do to its tables: `add_things` is asked for by the word `things`
         thing = query.name.partition("_")[2]
         asked = [path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")]
         assert any(f"{thing}:" in script for script in asked), f"no script names {thing}"
@@ -183,11 +185,11 @@ class TestAgainstTheSchema:
 GROWING = {
     "customer", "conversation", "channel_identity", "conversation_state", "inbound_message", "inbound_payload",
     "turn", "llm_call", "iteration", "tool_call", "outbound", "send_attempt", "pending_action", "confirmation",
-    "receipt", "handoff", "flag", "held_status", "dead", "sim_delivery",
+    "receipt", "handoff", "flag", "held_status", "dead", "sim_delivery", "budget", "envelope",
 }  # fmt: skip
 DUE_INDEXES = {
     "conversation_state_guard_due", "conversation_state_due", "outbound_ring", "send_attempt_open",
-    "llm_call_open", "held_status_due", "dead_open", "flag_open",
+    "llm_call_open", "held_status_due", "dead_open", "flag_open", "pending_action_approval",
 }  # fmt: skip
 # Queries that look for what is due: by their due index, and no other way.
 BY_DUE_INDEX = {
@@ -242,6 +244,9 @@ insert into handoff (conversation, business, epoch, reason) select conversation,
 insert into flag (message, business, conversation, reason) select id, 1, conversation, 'media' from inbound_message;
 insert into held_status (id, business, account, status, due_at) select customer, 1, 1, 'sent', now() from people;
 insert into dead (id, business, stage, conversation, subject, reason) select customer, 1, 'guard', conversation, conversation, 'x' from people;
+insert into budget (business, day) select 1, date '2020-01-01' + n from generate_series(1, 2000) n;
+insert into tool_level (business, tool, level, set_by) select 1, 'tool_' || n, 2, 'test' from generate_series(1, 20) n;
+insert into envelope (turn, business, conversation, n, header, digest, parts) select id, 1, conversation, row_number() over (partition by conversation), '', '', '' from turn;
 insert into sim_delivery (key, business, account, user_id, body) select n::text, 1, 1, n::text, '' from people;
 """
 
