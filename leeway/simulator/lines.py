@@ -60,7 +60,7 @@ def _give(future: "asyncio.Future[str | None]", line: str | None) -> None:
 def terminal_kept() -> Iterator[None]:
     """Whatever bytes come in are text; and the terminal is afterwards as it was, also when the reader was cut off."""
     if sys.stdin is None:  # it was closed before we began: nobody types
-        sys.stdin = Path(os.devnull).open(encoding="utf-8")
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  as long as the process
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     if not sys.stdin.isatty():
         yield
