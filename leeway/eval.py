@@ -76,7 +76,10 @@ def run(  # noqa: PLR0913  one option a line of the help
     _refuse_engine(engine)
     scripts = _chosen(packs, folder or [], choice)
     configure_logs(level="error", service="eval")
-    report = uvloop.run(_evaluate(packs, scripts, choice, asked, engine, traced=traced and not as_json))
+    try:
+        report = uvloop.run(_evaluate(packs, scripts, choice, asked, engine, traced=traced and not as_json))
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
     heading = Heading(at=SystemClock().now(), commit=_commit(), prompt_version=PROMPT_VERSION)
     if junit is not None:
         junit.write_text(as_junit(report), encoding="utf-8")

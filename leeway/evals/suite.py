@@ -140,8 +140,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Everything passed, and what must fail failed as it must."""
-        return all(tries.passed for tries in self.tries)
+        """Something was played, everything passed, and what must fail failed as it must."""
+        return bool(self.tries) and all(tries.passed for tries in self.tries)
 
 
 async def evaluate(

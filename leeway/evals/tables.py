@@ -163,6 +163,8 @@ def _deliberate(report: Report) -> None:
 def _verdict(report: Report) -> Text:
     ordinary = [one for one in report.tries if not one.deliberate]
     passed = sum(one.passed for one in ordinary)
+    if not report.tries:
+        return Text("Nothing was played.", style="bold red")
     told = f"{passed} of {len(ordinary)} scripts passed."
     if report.ok:
         return Text(told, style="green")

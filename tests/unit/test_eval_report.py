@@ -145,9 +145,13 @@ def test_a_cost_that_is_not_known_is_not_nought() -> None:
 
 
 def test_a_model_without_a_key_is_skipped_and_fails_nothing() -> None:
-    of = report(Run(name="gemini:x", skipped="LLM=gemini:x needs GEMINI_API_KEY"))
+    of = report(Run(name="gemini:x", skipped="LLM=gemini:x needs GEMINI_API_KEY"), pipeline=[tries(loaded())])
     assert of.ok
     assert told(of)["models"][0]["skipped"] == "LLM=gemini:x needs GEMINI_API_KEY"
+
+
+def test_a_run_in_which_nothing_was_played_is_no_success() -> None:
+    assert not report(Run(name="gemini:x", skipped="LLM=gemini:x needs GEMINI_API_KEY")).ok
 
 
 def test_junit_has_a_suite_a_run_and_a_case_a_script() -> None:
