@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from services.guard.core.record import Case, Record, record
 from services.guard.core.verdict import Judged, Judgement, Notice, Reason
 from services.guard.ports import Conversations
 from shared.autonomy import Mode
-from shared.ids import ConversationId, OutboundId, new_id
+from shared.ids import ActionId, ConversationId, OutboundId, new_id
 from shared.locales import load
 from shared.messages import MessageKind, Verdict
 from tests.support.eventually import eventually
@@ -542,3 +543,90 @@ async def test_a_conversation_s_language(
     conversation = await place.conversation(locale=known)
     assert await conversations.locale(conversation) == locale
     assert await conversations.locale(ConversationId(new_id())) is None
+
+
+# What waits for an operator, and what is owed to a decision
+
+
+async def waits_for_operator(place: Ground, conversation: ConversationId) -> ActionId:
+    cause = await place.said(conversation, "Cancel Monday")
+    notice = await place.outbound(conversation, "A colleague has to approve this.", state="sent")
+    turn = await place.turn(conversation, cause)
+    action = await place.action(conversation, prompt=notice, turn=turn, state="operator", asked="operator")
+    await place.set_state(conversation, handled_seq=1, due_at=None)
+    return action
+
+
+@pytest.mark.parametrize(
+    ("text", "state"), [("STOP", "cleared"), ("I want a human", "operator"), ("And?", "operator")]
+)
+async def test_only_an_opt_out_ends_what_waits_for_an_operator(
+    place: Ground, conversations: PostgresConversations, text: str, state: str
+) -> None:
+    conversation = await place.conversation()
+    await waits_for_operator(place, conversation)
+    await place.wrote(conversation, text)
+    case = await gather_one(conversations, conversation)
+    assert case.action_waits_for_operator
+    await recorded(conversations, judged_by_the_guards(case))
+    assert (await place.row("pending_action"))["state"] == state
+
+
+async def test_a_draft_of_its_notice_that_is_superseded_leaves_it_waiting(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    await waits_for_operator(place, conversation)
+    await place.owner.execute("update outbound set state = 'draft'")
+    await place.wrote(conversation, "Hello?")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    assert (await place.row("outbound"))["state"] == "superseded"
+    assert (await place.row("pending_action"))["state"] == "operator"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_due"),
+    [("A question", True), ("Liked “ok”", True), ("I want a human", False), ("STOP", False)],
+)
+async def test_a_judgement_keeps_a_decision_due_as_long_as_the_bot_may_speak(
+    place: Ground, conversations: PostgresConversations, text: str, is_due: bool
+) -> None:
+    conversation = await place.conversation()
+    await waits_for_operator(place, conversation)
+    decision = new_id()
+    await place.set_state(conversation, decision_owed=decision, due_at=await place.now())
+    await place.wrote(conversation, text)
+    case = await gather_one(conversations, conversation)
+    assert case.row.decision_owed
+    await recorded(conversations, judged_by_the_guards(case))
+    state = await place.state(conversation)
+    assert state["decision_owed"] == decision
+    assert (state["due_at"] is not None and state["due_at"] <= await place.now()) is is_due
+
+
+async def test_who_opts_in_again_has_their_decision_due(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    await waits_for_operator(place, conversation)
+    await place.set_state(conversation, decision_owed=new_id(), due_at=None, opted_out_at=await place.now())
+    await place.wrote(conversation, "START")
+    await recorded(conversations, judged_by_the_guards(await gather_one(conversations, conversation)))
+    state = await place.state(conversation)
+    assert (state["opted_out_at"], state["due_at"] is not None) == (None, True)
+
+
+# The cap
+
+
+@pytest.mark.parametrize(("used", "reached"), [("0.99", False), ("1.00", True)])
+async def test_a_day_s_cap_is_reached_by_what_was_reserved_for_it(
+    place: Ground, conversations: PostgresConversations, used: str, reached: bool
+) -> None:
+    business = await place.business(day_cap_usd=Decimal(1))
+    conversation = await place.conversation(await place.account(business))
+    today = await place.owner.fetchval("select (now() at time zone 'Europe/Bucharest')::date")
+    await place.insert("budget", business=business, day=today, used_usd=Decimal(used))
+    await place.insert("budget", business=business, day=today - timedelta(days=1), used_usd=Decimal(9))
+    await place.wrote(conversation)
+    assert (await gather_one(conversations, conversation)).facts.cap_reached is reached

@@ -200,6 +200,41 @@ def test_what_never_leaves(fields: dict[str, Any]) -> None:
         assert not reply.may_have_left
 
 
+# Quiet hours: reminders wait, answers don't
+
+
+def at_night(**fields: Any) -> Snapshot:
+    """At eleven at night, local time; quiet from nine to eight."""
+    return snapshot(**({"local_now": NOON.replace(hour=23)} | fields))
+
+
+@pytest.mark.parametrize("origin", Origin)
+def test_at_night_reminders_wait_for_the_morning_and_nothing_else_does(origin: Origin) -> None:
+    waits = Wait(NOON + timedelta(hours=9))
+    assert decide(at_night(origin=origin)) == (waits if origin is Origin.REMINDER else Send())
+
+
+def test_a_reminder_of_which_a_part_has_left_is_finished() -> None:
+    assert decide(at_night(origin=Origin.REMINDER, parts_sent=1)) == Send()
+
+
+@pytest.mark.parametrize(
+    ("fields", "decision"),
+    [
+        ({"opted_out": True}, Discard()),
+        ({"modes": (Mode.SUGGEST, None, None)}, MakeDraft(DraftReason.SUGGEST)),
+        ({"in_handoff": True, "handoff_epoch": 1}, MakeDraft(DraftReason.HANDOFF)),
+    ],
+    ids=["opted out", "mode", "handoff"],
+)
+def test_every_other_check_comes_before_the_night(fields: dict[str, Any], decision: Decision) -> None:
+    assert decide(at_night(origin=Origin.REMINDER, **fields)) == decision
+
+
+def test_by_day_a_reminder_leaves() -> None:
+    assert decide(snapshot(origin=Origin.REMINDER)) == Send()
+
+
 # The idempotency key
 
 ONE, TWO = OutboundId(UUID(int=1)), OutboundId(UUID(int=2))

@@ -322,6 +322,55 @@ def test_a_pending_action_ends_with(decision: Judged, *, ends: bool) -> None:
     assert not recorded(decision, action=None).action_ends
 
 
+def test_what_waits_for_an_operator_ends_with_an_opt_out_alone() -> None:
+    waiting: dict[str, Any] = {"action": ACTION, "action_waits_for_operator": True}
+    for decision in (handed_over(), judged(clears_action=True), judged(), stored()):
+        assert not recorded(decision, **waiting).action_ends
+    assert recorded(opt_out(), after=Facts(mode=Mode.AUTO, opted_out=True), **waiting).action_ends
+    assert recorded(handed_over(1), opt_out(2), **waiting).action_ends
+
+
+# A decision that is owed its turn
+
+OWED = {"decision_owed": True, "due_at": NOON}
+
+
+@pytest.mark.parametrize(
+    "decisions",
+    [(judged(),), (stored(),), (stored(1), judged(2)), (opt_in(),)],
+    ids=["a message", "nothing for a turn", "both", "an opt-in"],
+)
+def test_a_decision_stays_due_whatever_is_judged(decisions: tuple[Judged, ...]) -> None:
+    made = recorded(*decisions, seen=row(unguarded=len(decisions), **OWED))
+    assert (made.row.due_at, made.row.decision_owed) == (NOON, True)
+    assert made.due_now
+
+
+def test_a_decision_does_not_wait_for_a_burst() -> None:
+    """It became due while the guard looked at a message that opens a window."""
+    made = recorded(judged(), seen=row(decision_owed=True, due_at=later(5)))
+    assert made.row.due_at == NOON
+
+
+def test_a_decision_does_not_wait_for_a_turn_under_way_either() -> None:
+    made = recorded(stored(), seen=row(decision_owed=True, leased=True, due_at=later(-3)))
+    assert made.row.due_at == later(-3)
+
+
+@pytest.mark.parametrize(
+    ("decision", "after"),
+    [
+        (handed_over(), Facts(mode=Mode.AUTO, in_handoff=True)),
+        (stored(reason=Reason.HANDOFF_ACTIVE), Facts(mode=Mode.AUTO, in_handoff=True)),
+        (opt_out(), Facts(mode=Mode.AUTO, opted_out=True)),
+    ],
+    ids=["handed over", "in handoff", "opted out"],
+)
+def test_a_decision_waits_while_the_bot_may_not_speak(decision: Judged, after: Facts) -> None:
+    made = recorded(decision, seen=row(**OWED), after=after)
+    assert (made.row.due_at, made.row.decision_owed) == (None, True)
+
+
 @pytest.mark.parametrize(
     ("decision", "superseded"),
     [

@@ -94,7 +94,7 @@ def record(case: Case, judgement: Judgement) -> Record:
     handled_seq = max([case.row.handled_seq, *ends_debt])
     owed = [(seq, j) for seq, j in _numbered(case, judged) if j.verdict is Verdict.TURN and seq > handled_seq]
     due_at, opened_at = _due(case, owed, handled_seq=handled_seq)
-    if case.row.decision_owed and not judgement.after.in_handoff:
+    if case.row.decision_owed and not (judgement.after.in_handoff or judgement.after.opted_out):
         due_at = now if due_at is None else min(due_at, now)
     row = Row(
         version=case.row.version + 1,
