@@ -319,6 +319,35 @@ async def test_a_prompt_that_becomes_a_draft_keeps_its_action(place: Ground, out
     assert (await place.row("pending_action"))["state"] == "customer"
 
 
+@pytest.mark.parametrize(
+    "change", ["customer_seq = 2", "opted_out_at = now()"], ids=["superseded", "discarded"]
+)
+async def test_what_waits_for_an_operator_outlives_its_notice(
+    place: Ground, outbox: PostgresOutbox, change: str
+) -> None:
+    """Only the guard ends it, for somebody who wants no more of us."""
+    _, outbound = await prompted(place)
+    await place.owner.execute("update pending_action set state = 'operator', asked = 'operator'")
+    await place.owner.execute(f"update conversation_state set {change}")
+    await outbox.record([await decided(outbox, outbound)])
+    assert (await place.row("outbound"))["state"] in ("superseded", "discarded")
+    assert (await place.row("pending_action"))["state"] == "operator"
+
+
+async def test_a_repeated_question_that_is_superseded_ends_its_action(
+    place: Ground, outbox: PostgresOutbox
+) -> None:
+    """The one asked first, which was sent, keeps nothing open that its repetition was about."""
+    conversation, first = await prompted(place)
+    await place.set("outbound", {"id": first}, state="sent")
+    action = (await place.row("pending_action"))["id"]
+    again = await place.outbound(conversation, "Once more", action=action)
+    await place.set("pending_action", {"id": action}, prompt=again, first_prompt=first, repeats=1)
+    await place.owner.execute("update conversation_state set customer_seq = 2")
+    await outbox.record([await decided(outbox, again)])
+    assert (await place.row("pending_action"))["state"] == "superseded"
+
+
 async def test_a_new_draft_supersedes_the_one_before_it(place: Ground, outbox: PostgresOutbox) -> None:
     conversation, first = await prompted(place, state="draft", reason="suggest")
     kept = await place.outbound(conversation, state="draft", receipt=True)
