@@ -1,15 +1,29 @@
 """Field cases about confirming, played through all services: what is a yes, to what, for how long, and what it meets."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from shared.llm.port import UserText
+from shared.llm.port import Answer, UserText
+from shared.llm.scripted import ScriptedModel
 from tests.support.eventually import eventually
-from tests.support.town import ANA, ZONE, Customer, Held, Shop, Town, a_town, call, script
+from tests.support.town import (
+    ANA,
+    ZONE,
+    Customer,
+    Held,
+    Shop,
+    Slow,
+    Town,
+    a_town,
+    another_agent,
+    call,
+    script,
+)
 
 pytestmark = [pytest.mark.postgres, pytest.mark.stack]
 
@@ -289,6 +303,31 @@ async def test_fragments_are_one_turn_and_one_answer_that_uses_them_all(town: To
     ]
     told = [one.text for one in shop.requests[-1].messages if isinstance(one, UserText)]
     assert (len(shop.requests), told) == (1, ["Hi", "I want", "an appointment", "tomorrow at 10"])
+
+
+async def test_two_workers_answer_one_customer_in_order_and_miss_nothing(town: Town) -> None:
+    """BUR-03: 100 ms apart, and of the same second by the channel's clock; each business ten customers at once."""
+    shop = await town.business(
+        "bur-03", model=Slow(ScriptedModel(lambda request: Answer(text="Hm.")), takes_s=0.2)
+    )
+    customers = [shop.customer(f"+407000040{n:02}") for n in range(10)]
+    at = town.now.replace(microsecond=0).isoformat()
+    async with another_agent(town):
+        for text in ("my name is Ana", "what is my name?"):
+            for customer in customers:
+                await customer.write(text, at=at)
+            await asyncio.sleep(0.1)  # not for anything to happen: so far apart they were written
+        await shop.settled()
+    assert len(await shop.left()) >= 10
+    for customer in customers:
+        turns = await town.owner.fetch(
+            "select seq_from, seq_to, started_at, ended_at from turn where conversation = $1 order by seq_from, started_at",
+            await shop.conversation(customer.number),
+        )
+        assert (turns[0]["seq_from"], turns[-1]["seq_to"]) == (1, 2)
+        assert all(one["ended_at"] <= other["started_at"] for one, other in itertools.pairwise(turns))
+    whole = [[one.text for one in request.messages if isinstance(one, UserText)] for request in shop.requests]
+    assert whole.count(["my name is Ana", "what is my name?"]) >= 10, "the history of each has both"
 
 
 async def test_nothing_is_deleted_without_naming_it(town: Town) -> None:

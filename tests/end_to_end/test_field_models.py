@@ -11,15 +11,14 @@ import pytest
 from pydantic import SecretStr
 from starlette.responses import JSONResponse, Response
 
-from services.agent import wiring as agent
 from shared.llm.endpoint import EndpointModel
 from shared.locales import load
-from shared.packs import HAND_OVER, load_packs
+from shared.packs import HAND_OVER
 from shared.settings import Timeouts
 from shared.telemetry.health import server
 from tests.support.eventually import eventually
 from tests.support.llm_providers import KEY, PROVIDERS, Body, Broken, Provider, compatible, deepseek
-from tests.support.town import ANA, SELDOM, Held, Shop, Town, a_town, held_open, script, texts_told
+from tests.support.town import ANA, Held, Shop, Town, a_town, another_agent, held_open, script, texts_told
 
 pytestmark = [pytest.mark.postgres, pytest.mark.stack]
 
@@ -368,22 +367,6 @@ async def test_a_name_that_plays_the_boss_is_one_quoted_line(town: Town) -> None
 # A provider that never answers
 
 
-@asynccontextmanager
-async def another_agent(town: Town) -> AsyncIterator[None]:
-    """A second worker beside the installation's own."""
-    service = await agent.wire(town.installation.parts, model=town.models, packs=load_packs(), rounds=SELDOM)
-    running = asyncio.create_task(service.run())
-    await eventually(lambda: service.why_not() is None)
-    try:
-        yield
-    finally:
-        await service.drain()
-        running.cancel()
-        await asyncio.wait([running])
-        town.models.own.clear()
-        await service.close()
-
-
 @pytest.mark.parametrize("hangs", ["the provider", "the model"])
 async def test_a_model_that_hangs_ends_its_turns_in_time_and_holds_up_nobody(house: None, hangs: str) -> None:
     """LLM-23: two workers, five customers; what is answered afterwards is not sent."""
@@ -403,6 +386,8 @@ async def test_a_model_that_hangs_ends_its_turns_in_time_and_holds_up_nobody(hou
         assert await town.record.owed(shop.business) != [], "while the five still wait"
         for customer in customers:
             assert await customer.hears() == [FALLBACK]
+        took = await shop.fetch("select max(ended_at - started_at) as most from turn where business = $1")
+        assert took[0]["most"].total_seconds() < short.turn + 2
         late = town.models.own[shop.slug]
         HOUSE.down.set()
         if isinstance(late, Held):

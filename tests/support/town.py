@@ -22,7 +22,7 @@ from leeway.businesses import NewBusiness, new_secret, seed_pack
 from leeway.evals.record import Record, Snapshot
 from leeway.one_process import OneProcess, one_process, running
 from leeway.telephone import Line, Telephone
-from services.agent.wiring import Rounds
+from services.agent import wiring as agent
 from services.console.adapters.postgres_desk import PostgresRecord
 from services.console.adapters.rehearsal import PackRehearsal
 from services.console.adapters.rings import BrokerRings
@@ -46,7 +46,7 @@ THURSDAY = datetime(2026, 12, 3, 10, 0, tzinfo=ZONE)
 PACE = timedelta(seconds=20)  # from one message of a customer to the next; a machine would be quicker
 SETTLED_WITHIN_S = 45.0
 # What the clock brings about by itself stays out of these conversations.
-SELDOM = Rounds(approvals_s=3600, handoffs_s=3600, reminders_s=3600)
+SELDOM = agent.Rounds(approvals_s=3600, handoffs_s=3600, reminders_s=3600)
 
 ANA, BOGDAN = "+40700000001", "+40700000002"
 
@@ -73,7 +73,8 @@ class Models:
         return Decimal(usage.input + usage.output) / 1_000_000 if usage.told else None
 
     async def close(self) -> None:
-        for model in self.own.values():
+        while self.own:
+            _, model = self.own.popitem()
             await model.close()
 
 
@@ -387,6 +388,21 @@ async def _town(name: str, timeouts: Timeouts | None) -> AsyncIterator[Town]:
                 await owner.close()
     finally:
         remove_directory(directory)
+
+
+@asynccontextmanager
+async def another_agent(town: Town) -> AsyncIterator[None]:
+    """A second worker beside the installation's own."""
+    service = await agent.wire(town.installation.parts, model=town.models, packs=load_packs(), rounds=SELDOM)
+    running = asyncio.create_task(service.run())
+    await eventually(lambda: service.why_not() is None)
+    try:
+        yield
+    finally:
+        await service.drain()
+        running.cancel()
+        await asyncio.wait([running])
+        await service.close()
 
 
 @asynccontextmanager
