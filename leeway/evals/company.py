@@ -9,14 +9,12 @@ from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from leeway.businesses import NewBusiness, new_secret, seed_pack
-from leeway.evals.reading import FOLDER, BadScript
+from leeway.evals.reading import store_queries
 from leeway.evals.record import QUERIES
 from leeway.evals.script import Changes, Customer, Script, Settings, ToolLevel
 from leeway.evals.stage import Stage
 from leeway.telephone import Line, Telephone
 from shared.autonomy import Mode
-from shared.database import load_queries
-from shared.database.queries import Queries
 from shared.ids import BusinessId, CustomerId, new_id
 from shared.packs import Pack
 from shared.phones import phone_key
@@ -136,13 +134,8 @@ async def put(
     for thing, wanted in rows.items():
         documents = [await _document(stage, company, row) for row in wanted]
         queries = store_queries(company.pack)
-        name = f"{company.pack.name}.{how}_{thing}"
-        if name not in queries:
-            raise BadScript(
-                f"{company.script.id}: pack {company.pack.name} has no {how}_{thing} in its store.sql."
-            )
         async with stage.installation.parts.database.tenant(company.business, queries) as sql:
-            await sql.fetch(name, company.business, json.dumps(documents))
+            await sql.fetch(f"{company.pack.name}.{how}_{thing}", company.business, json.dumps(documents))
 
 
 async def rows_of(stage: Stage, company: Company, thing: str) -> list[dict[str, Any]]:
@@ -150,11 +143,6 @@ async def rows_of(stage: Stage, company: Company, thing: str) -> list[dict[str, 
     queries = store_queries(company.pack)
     async with stage.installation.parts.database.tenant(company.business, queries) as sql:
         return [dict(row) for row in await sql.fetch(f"{company.pack.name}.all_{thing}", company.business)]
-
-
-def store_queries(pack: Pack) -> Queries:
-    """What the pack's scripts do to its tables and read of them: `scripts/store.sql`."""
-    return load_queries(pack.migrations.parent / FOLDER / "store.sql", prefix=f"{pack.name}.")
 
 
 async def _document(stage: Stage, company: Company, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,9 +160,7 @@ async def _document(stage: Stage, company: Company, row: Mapping[str, Any]) -> d
 
 async def known(stage: Stage, company: Company, key: str) -> CustomerId:
     """The customer's id; who never wrote is made known as staff would."""
-    person = company.people.get(key)
-    if person is None:
-        raise BadScript(f"{company.script.id}: no customer is called {key}.")
+    person = company.people[key]
     if person.id is None:
         conversation = (await stage.record.read(company.business)).conversation_of(person.phone)
         person.id = conversation["customer"] if conversation else await _introduced(stage, company, person)

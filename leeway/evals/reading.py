@@ -10,6 +10,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from leeway.evals.script import Fixture, Script
+from shared.database import load_queries
+from shared.database.queries import Queries
 from shared.errors import LeewayError
 from shared.llm.scripted import read as read_answer
 from shared.packs import Pack
@@ -17,6 +19,7 @@ from shared.packs import Pack
 FOLDER: Final = "scripts"
 REPLAY: Final = "replay"
 DELIBERATE: Final = "deliberate"
+STORE: Final = "store.sql"
 FILE_BYTES_MAX: Final = 256 * 1024
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -175,6 +178,29 @@ def _refuse_unknown_pack(loaded: Loaded, packs: Mapping[str, Pack]) -> None:
         raise BadScript(
             f"{loaded.path}:1: no installed pack is called {loaded.script.pack}; there are {', '.join(sorted(packs))}."
         )
+    _refuse_unknown_things(loaded, pack)
     known = {tool.name for tool in pack.tools}
     if unknown := sorted(set(loaded.script.settings.levels) - known):
         raise BadScript(f"{loaded.path}:1: pack {pack.name} has no tool {', '.join(unknown)}.")
+
+
+def _refuse_unknown_things(loaded: Loaded, pack: Pack) -> None:
+    """What a script does to the pack's tables, or reads of them, has a statement in the pack's store.sql."""
+    script = loaded.script
+    wanted = {f"add_{thing}" for thing in script.store}
+    wanted |= {f"all_{thing}" for thing in (*script.end.store, *script.end.counts)}
+    for staff in (step.staff for step in script.steps if step.staff):
+        wanted |= {f"add_{thing}" for thing in staff.add} | {f"change_{thing}" for thing in staff.change}
+    prefix = f"{pack.name}."
+    there = {name.removeprefix(prefix) for name in store_queries(pack)} if wanted else set()
+    if unknown := sorted(wanted - there):
+        raise BadScript(f"{loaded.path}:1: {STORE} of pack {pack.name} has no {', '.join(unknown)}.")
+
+
+def store_queries(pack: Pack) -> Queries:
+    """What the pack's scripts do to its tables and read of them. Raises BadScript where the pack has no such file."""
+    path = folder_of(pack) / STORE
+    try:
+        return load_queries(path, prefix=f"{pack.name}.")
+    except FileNotFoundError:
+        raise BadScript(f"Pack {pack.name} has no {path}.") from None

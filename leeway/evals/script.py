@@ -211,6 +211,8 @@ class Script(Strict):
             raise ValueError(
                 f"no customer is called {', '.join(unknown)}; there are {', '.join(sorted(people))}"
             )
+        if unknown := sorted(self._changed() - self._added()):
+            raise ValueError(f"staff change {', '.join(unknown)}, and no row before has that id")
         if self.group in MODEL_GROUPS and any(step.answers is not None for step in self.steps):
             raise ValueError(f"group {self.group} runs against models, so no step may carry answers")
         return self
@@ -219,6 +221,15 @@ class Script(Strict):
     def first_customer(self) -> str:
         return next(iter(self.customers))
 
+    def _added(self) -> set[str]:
+        """The names of rows."""
+        added = [self.store, *(step.staff.add for step in self.steps if step.staff)]
+        return {str(row.get("id")) for things in added for rows in things.values() for row in rows}
+
+    def _changed(self) -> set[str]:
+        changed = [step.staff.change for step in self.steps if step.staff]
+        return {str(row.get("id")) for things in changed for rows in things.values() for row in rows}
+
     def _named(self) -> list[str]:
         named = [
             one
@@ -226,7 +237,9 @@ class Script(Strict):
             for one in (step.from_, step.whose, *(words.from_ for words in step.together or ()))
         ]
         told = [one for rows in self.end.store.values() for one in rows]
-        return [one for one in (*named, *told) if one is not None]
+        added = [self.store, *(step.staff.add for step in self.steps if step.staff)]
+        had = [row.get("customer") for things in added for rows in things.values() for row in rows]
+        return [str(one) for one in (*named, *told, *had) if one is not None]
 
 
 class Fixture(Strict):

@@ -55,6 +55,16 @@ WRONG = {
         1,
         "no customer is called bob",
     ),
+    "a row of a customer nobody knows": (
+        WHOLE + "store: {appointments: [{customer: bob}]}\n",
+        1,
+        "no customer is called bob",
+    ),
+    "a row that is changed and was never there": (
+        WHOLE + "  - staff: {change: {appointments: [{id: monday, state: cancelled}]}}\n",
+        1,
+        "staff change monday",
+    ),
     "a level that is none": (WHOLE + "settings: {levels: {book_appointment: 7}}\n", 9, "settings.levels"),
     "an id out of form": (WHOLE.replace("t-01", "T 01"), 1, "id: "),
     "a time that is none": (WHOLE + "clock: 2026-13-03T10:00\n", 9, "clock: "),
@@ -137,6 +147,14 @@ def test_two_scripts_of_one_id_are_told(tmp_path: Path) -> None:
     [
         (WHOLE + "pack: bakery\n", "no installed pack is called bakery"),
         (WHOLE + "settings: {levels: {bake: 3}}\n", "has no tool bake"),
+        (WHOLE + "store: {loaves: [{customer: ana}]}\n", "store.sql of pack clinic has no add_loaves"),
+        (WHOLE + "end: {store: {loaves: {ana: []}}}\n", "has no all_loaves"),
+        (WHOLE + "end: {counts: {loaves: 1}}\n", "has no all_loaves"),
+        (
+            WHOLE
+            + "  - staff: {change: {patients: [{id: x}]}}\nstore: {appointments: [{id: x, customer: ana}]}\n",
+            "has no change_patients",
+        ),
     ],
 )
 def test_a_pack_or_tool_that_is_not_there_is_told(tmp_path: Path, text: str, what: str) -> None:
