@@ -10,7 +10,7 @@ import structlog
 from services.agent.commits import asking, ending, saying, silent
 from services.agent.committing import Committer
 from services.agent.confirming import Confirming
-from services.agent.core.pending import NewRequest
+from services.agent.core.pending import NewRequest, PromptIsTheAnswer
 from services.agent.core.turn import Turn, WaitsFor
 from services.agent.engines.outcome import (
     Asks,
@@ -80,6 +80,8 @@ class Answering:
             await self._reminded.conclude(turn)
             return
         meeting = self._confirming.meets(turn)
+        if isinstance(meeting, PromptIsTheAnswer) and turn.left_unsaid and turn.taken.button is None:
+            meeting = NewRequest(clears=True)  # a reaction to something else came before our answer left
         if isinstance(meeting, NewRequest):
             await self._understand(turn, clears=meeting.clears)
         else:

@@ -64,3 +64,11 @@ async def test_a_sticker_that_overtook_an_answer_is_answered_with_what_was_asked
     kiosk = Kiosk()
     await kiosk.answer(turn(sticker(), handled_seq=1, replies=(reply(state),)))
     assert kiosk.engine.questions == questions
+
+
+@pytest.mark.parametrize(("state", "questions"), [("queued", 1), ("superseded", 1), ("sent", 0)])
+async def test_a_reaction_that_overtook_an_answer_does_not_end_in_silence(state: str, questions: int) -> None:
+    kiosk = Kiosk()
+    liked = heard(2, "Liked “We open at nine.”")
+    await kiosk.answer(turn(liked, handled_seq=1, replies=(reply(state),)))
+    assert kiosk.engine.questions == questions
