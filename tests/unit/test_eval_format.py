@@ -1,12 +1,17 @@
 """Scripts as files: what is wrong is told by file and line, and what ships is whole."""
 
+import json
+import re
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
+from ruamel.yaml import YAML
 
+from leeway.evals.expected import End, Expect
 from leeway.evals.reading import BadScript, folder_of, load_all, load_folder, read_fixture, read_script
 from leeway.evals.schema import FILE, schema
-from leeway.evals.script import FIRST_GROUPS, MODEL_GROUPS
+from leeway.evals.script import ACTIONS, FIRST_GROUPS, MODEL_GROUPS, Changes, Script, Step
 from shared.packs import load_packs
 
 PACKS = load_packs()
@@ -196,3 +201,39 @@ def test_the_first_25_are_there_each_with_its_answers_and_two_that_must_fail() -
 
 def test_a_script_s_file_has_its_id() -> None:
     assert all(one.path.stem == one.script.id for one in load_all(PACKS))
+
+
+VALIDATOR = jsonschema_rs.validator_for(json.loads(schema()))
+
+
+def test_every_script_fits_the_schema() -> None:
+    for one in load_all(PACKS):
+        content = json.loads(
+            json.dumps(YAML(typ="safe", pure=True).load(one.path.read_text(encoding="utf-8")))
+        )
+        assert VALIDATOR.is_valid(content), one.path
+
+
+@pytest.mark.parametrize(
+    "step",
+    [{"say": "Hi", "wait": "5m"}, {"from": "ana"}, {"shout": "Hi"}, {"wait": "soon"}, {"press": "maybe"}],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_reader_refuses(step: dict[str, str]) -> None:
+    whole = {"id": "t-01", "title": "A test", "group": "test"}
+    assert VALIDATOR.is_valid(whole | {"steps": [{"say": "Hi"}]})
+    assert not VALIDATOR.is_valid(whole | {"steps": [step]})
+
+
+def test_the_page_about_scripts_names_every_field() -> None:
+    page = (Path(__file__).parents[2] / "docs/scripts.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[a-z0-9_]+", page))
+    fields = {
+        *Script.model_fields,
+        *Step.model_fields,
+        *Expect.model_fields,
+        *End.model_fields,
+        *Changes.model_fields,
+        *ACTIONS,
+    }
+    assert not {name.rstrip("_") for name in fields} - words
