@@ -248,6 +248,49 @@ async def test_a_press_is_taken_at_once_while_the_model_thinks_and_counts_once(t
     assert await shop.ran() == []
 
 
+async def test_words_right_before_a_press_are_answered_all_the_same(town: Town) -> None:
+    """CNF-21's kind: words and a press in one delivery, while something is asked; each has its own answer."""
+    shop = await town.business("words-press", model=script(booking(), {"text": "Yes, we have parking."}))
+    ana = shop.customer()
+    await ana.says("A cleaning, please")
+    (confirm, title), *_ = ana.buttons
+    town.go_to(town.now + timedelta(seconds=20))
+    words = {"id": "words-1", "from": ANA, "text": "And do you have parking?", "at": town.now.isoformat()}
+    press = {
+        "id": "words-2",
+        "from": ANA,
+        "text": title,
+        "kind": "button",
+        "button": confirm,
+        "at": town.now.isoformat(),
+    }
+    assert await ana.telephone.post({"messages": [words, press]}) == 200
+    assert await ana.hears() == ["Yes, we have parking.", "That request is no longer open, so nothing was changed."]  # fmt: skip
+    assert await shop.ran() == []
+
+
+async def test_a_press_between_two_calls_of_the_model_leaves_the_answer(town: Town) -> None:
+    """CNF-21's kind: the model has looked something up and is about to be asked again."""
+    looks = call("find_slots", {"service": "cleaning", "first_day": "2026-12-07", "last_day": "2026-12-07"})
+    thinks = Held(script(looks, {"text": "Free at ten."}))
+    shop = await town.business("between", model=script(booking()))
+    ana = shop.customer()
+    await ana.says("A cleaning, please")
+    (confirm, title), *_ = ana.buttons
+    town.models.own[shop.slug] = thinks
+    await ana.write("What else is free on Monday?")
+    async with asyncio.timeout(20):
+        await thinks.asked.wait()
+    await ana.write(title, kind="button", button=confirm)
+    await eventually(lambda: is_judged(shop))
+    thinks.goes_on.set()
+    assert await ana.hears() == ["Free at ten.", "That request is no longer open, so nothing was changed."]
+
+
+async def is_judged(shop: Shop) -> bool:
+    return "a message is not judged" not in await shop.town.record.owed(shop.business)
+
+
 async def test_a_press_that_came_before_the_model_was_asked_is_applied_once(town: Town) -> None:
     """CNF-21: the same press thrice at once, on its own, executes once."""
     shop = await town.business("press", model=script(booking()))

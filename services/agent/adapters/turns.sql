@@ -73,7 +73,7 @@ where d.nth + coalesce(w.n, 0) <= $4 order by d.due_at limit $1
 
 -- name: begin_call
 -- A2, before each call that A1 did not open: still mine, still allowed. The lease goes on, the last tool results and the call row are written.
--- Nothing returned: stop. `customer_seq` tells whether the customer went on writing.
+-- Nothing returned: stop. `customer_seq` tells whether the customer went on writing; a press is no such thing, as its turn asks no model.
 -- $1 conversations uuid[] · $2 tokens uuid[] · $3 epochs int[] · $4 lease interval · $5 turns uuid[] · $6 calls uuid[] · $7 n int[] · $8 attempts int[] · $9 tries int[] · $10 provider text · $11 model text
 -- $12 reserved numeric[] · $13 tool calls: turns uuid[] · $14 n int[] · $15 positions int[] · $16 call ids text[] · $17 tools text[] · $18 arguments text[] · $19 decisions text[] · $20 reasons text[] · $21 results text[] · $22 whys text[]
 with locked as materialized (
@@ -85,7 +85,7 @@ with locked as materialized (
   order by s.conversation for no key update of s),
 row as (
   update conversation_state s set lease_until = now() + $4::interval from locked d where s.conversation = d.conversation
-  returning s.conversation, s.customer_seq, s.superseded_in_row, s.unanswered_since, d.business, d.engine, d.turn, d.call, d.n, d.attempt, d.try, d.reserved),
+  returning s.conversation, s.handled_seq, s.customer_seq, s.superseded_in_row, s.unanswered_since, d.business, d.engine, d.turn, d.call, d.n, d.attempt, d.try, d.reserved),
 call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, try, engine, provider, model, reserved_usd)
   select call, business, conversation, turn, n, attempt, try, engine, $10, $11, reserved from row
@@ -96,7 +96,9 @@ tools as (
   from unnest($13::uuid[], $14::int[], $15::int[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[])
     as x (turn, n, position, call_id, tool, arguments, decision, reason, result, why) join row on row.turn = x.turn
   on conflict do nothing)
-select conversation, customer_seq, superseded_in_row, unanswered_since, business_now() as now from row
+select conversation, superseded_in_row, unanswered_since, business_now() as now,
+  coalesce((select max(m.seq) from inbound_message m where m.conversation = row.conversation and m.seq > row.handled_seq and m.verdict || '' <> 'stored' and m.kind <> 'button'), customer_seq) as customer_seq
+from row
 
 -- name: reserve
 -- Before a call where a cap is set: the call's row, with what it may cost, if that fits under the caps of turn, conversation (24 hours) and business
