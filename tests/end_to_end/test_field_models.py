@@ -324,24 +324,23 @@ async def test_a_provider_that_fails_is_asked_no_more_than_helps_and_never_quote
 
 async def test_a_tool_that_breaks_is_never_quoted(town: Town) -> None:
     """LLM-25: what a tool raises is a bare code to the model, so that it can't repeat what it never saw."""
-    answers = [
-        completion("Hello."),
-        calling("list_my_appointments", "{}"),
-        completion("I can't look that up now."),
-    ]
+    answers = [calling("list_my_appointments", "{}"), completion("I can't look that up now.")]
     shop = await asking(town, compatible(), *map(JSONResponse, answers), name="breaks")
-    ana = shop.customer()
-    await ana.says("Hello")  # from here on the page about the business is known, for some seconds
-    async with broken_diary(town):
-        assert await ana.says("What do I have?") == ["I can't look that up now."]
+    async with notes_out_of_reach(town):
+        assert await shop.customer().says("What do I have?") == ["I can't look that up now."]
     assert results(shop) == [{"error": "check_failed"}]
     assert "permission denied" not in texts_told(shop.requests[-1])
 
 
 @asynccontextmanager
-async def broken_diary(town: Town) -> AsyncIterator[None]:
-    """Every look into the diary raises the driver's own error, with a table's name in it."""
+async def notes_out_of_reach(town: Town) -> AsyncIterator[None]:
+    """Every look at staff's notes raises the driver's own error, with a table's name in it."""
+    columns = await town.owner.fetch(
+        "select string_agg(column_name, ', ') as others from information_schema.columns"
+        " where table_schema = 'clinic' and table_name = 'appointment' and column_name <> 'note'"
+    )
     await town.owner.fetch("revoke select on clinic.appointment from leeway_tenant")
+    await town.owner.fetch(f"grant select ({columns[0]['others']}) on clinic.appointment to leeway_tenant")
     try:
         yield
     finally:
@@ -370,7 +369,7 @@ async def test_a_name_that_plays_the_boss_is_one_quoted_line(town: Town) -> None
 @pytest.mark.parametrize("hangs", ["the provider", "the model"])
 async def test_a_model_that_hangs_ends_its_turns_in_time_and_holds_up_nobody(house: None, hangs: str) -> None:
     """LLM-23: two workers, five customers; what is answered afterwards is not sent."""
-    short = Timeouts(model_call=1.0, turn=2.5)
+    short = Timeouts(model_call=1.5, turn=4.0)
     async with a_town("field-hangs", timeouts=short) as town, another_agent(town):
         if hangs == "the provider":
             HOUSE.down.clear()
@@ -387,7 +386,7 @@ async def test_a_model_that_hangs_ends_its_turns_in_time_and_holds_up_nobody(hou
         for customer in customers:
             assert await customer.hears() == [FALLBACK]
         took = await shop.fetch("select max(ended_at - started_at) as most from turn where business = $1")
-        assert took[0]["most"].total_seconds() < short.turn + 2
+        assert took[0]["most"].total_seconds() < short.turn + 4
         late = town.models.own[shop.slug]
         HOUSE.down.set()
         if isinstance(late, Held):
