@@ -20,6 +20,13 @@ def e164(text: str) -> str | None:
     if not text.startswith("+") or len(text) > 32:
         return None
     text = _OLD_MEXICAN.sub(r"+52\1", re.sub(r"[\s().-]", "", text))
+    number = _read(text)
+    return (
+        number if number is not None and _read(number) == number else None
+    )  # noughts that are dropped one by one
+
+
+def _read(text: str) -> str | None:
     try:
         number = phonenumbers.parse(text)
     except phonenumbers.NumberParseException:

@@ -77,3 +77,9 @@ def test_any_text_is_a_number_or_none_and_a_number_is_read_again_as_itself(text:
         assert number[1:].isdigit()
         assert e164(number) == number
         assert phone_key(phone_key(number)) == phone_key(number)
+
+
+def test_a_number_that_reads_otherwise_each_time_is_none() -> None:
+    """The first nought after +31 is not dialled, nor is the next: two readings would be two customers."""
+    assert e164("+310000000") is None
+    assert e164("+310612345678") == "+31612345678"
