@@ -25,7 +25,7 @@ from tests.support.town import (
     script,
 )
 
-pytestmark = [pytest.mark.postgres, pytest.mark.stack]
+pytestmark = [pytest.mark.postgres, pytest.mark.stack, pytest.mark.xdist_group("field-confirming")]
 
 FRIDAY_10 = "2026-12-04T10:00"
 MONDAY_10 = "2026-12-07T10:00"

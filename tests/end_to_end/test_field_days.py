@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.town import ANA, BOGDAN, THURSDAY, Shop, Town, a_town, call, script, texts_told
 
-pytestmark = [pytest.mark.postgres, pytest.mark.stack]
+pytestmark = [pytest.mark.postgres, pytest.mark.stack, pytest.mark.xdist_group("field-days")]
 
 FRIDAY_10 = "2026-12-04T10:00"
 MONDAY_10 = "2026-12-07T10:00"

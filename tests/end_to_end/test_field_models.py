@@ -20,7 +20,7 @@ from tests.support.eventually import eventually
 from tests.support.llm_providers import KEY, PROVIDERS, Body, Broken, Provider, compatible, deepseek
 from tests.support.town import ANA, Held, Shop, Town, a_town, another_agent, held_open, script, texts_told
 
-pytestmark = [pytest.mark.postgres, pytest.mark.stack]
+pytestmark = [pytest.mark.postgres, pytest.mark.stack, pytest.mark.xdist_group("field-models")]
 
 FALLBACK = load("en").notice("fallback")
 SLOTS = {"service": "cleaning", "first_day": "2026-12-07", "last_day": "2026-12-07"}
