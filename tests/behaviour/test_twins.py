@@ -5,6 +5,9 @@ from typing import Any, Protocol
 
 import pytest
 
+from services.agent.adapters.postgres_turns import PostgresTurns
+from services.agent.core.turn import Turn
+from services.agent.ports import Turns
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.delivery import Discard, NotYet, Send, Supersede, decide
 from services.dispatch.core.outcome import Accepted, Refused, settle
@@ -13,12 +16,15 @@ from services.guard.adapters.postgres_conversations import PostgresConversations
 from services.guard.core.guards import judge
 from services.guard.core.record import Case, Record, record
 from services.guard.ports import Conversations
-from shared.ids import AttemptId, ConversationId, OutboundId, WorkerNumber, new_id
+from shared.autonomy import Mode
+from shared.ids import ActionId, AttemptId, ConversationId, OutboundId, WorkerNumber, new_id
 from shared.locales import load
 from shared.secrets import Vault, new_key
-from tests.support.factories import Ground, SetClock, Worker
+from tests.support.factories import Ground, SetClock, Worker, heard, pending, turn
 from tests.support.memory_conversations import MemoryConversations
 from tests.support.memory_outbox import MemoryOutbox
+from tests.support.memory_turns import MemoryTurns
+from tests.support.turns_on_postgres import claim_one, receipt_for, self_asked
 
 KINDS = ["memory", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -308,3 +314,113 @@ async def test_a_suspect_is_counted_and_given_up(replies: Replies) -> None:
     await replies.outbox.give_up(outbound)
     assert await replies.state(outbound) == "draft"
     assert await replies.outbox.count(outbound) == 0
+
+
+# Executions
+
+
+class Booths(Protocol):
+    """Both records of turns, with an action that a turn would execute."""
+
+    @property
+    def record(self) -> Turns: ...
+
+    async def asked(self) -> Turn:
+        """A claimed turn of a yes to an action that waits."""
+        ...
+
+    async def ended(self, turn: Turn) -> None:
+        """Its action ends by other hands."""
+        ...
+
+
+class BoothInMemory:
+    def __init__(self) -> None:
+        self.record = MemoryTurns()
+
+    async def asked(self) -> Turn:
+        self.record.stored = pending()
+        return turn(heard(2, "Yes"), handled_seq=1, pending=self.record.stored)
+
+    async def ended(self, turn: Turn) -> None:
+        self.record.stored = None
+
+
+class BoothInPostgres:
+    def __init__(self, place: Ground, record: PostgresTurns) -> None:
+        self.place = place
+        self.record = record
+
+    async def asked(self) -> Turn:
+        conversation = await self.place.conversation()
+        await self_asked(self.place, self.record, conversation)
+        await self.place.said(conversation, "Yes")
+        return await claim_one(self.record, conversation)
+
+    async def ended(self, turn: Turn) -> None:
+        await self.place.owner.execute("update pending_action set state = 'cleared'")
+
+
+@pytest.fixture(params=KINDS)
+def booth(request: pytest.FixtureRequest) -> Booths:
+    if request.param == "memory":
+        return BoothInMemory()
+    return BoothInPostgres(request.getfixturevalue("place"), request.getfixturevalue("turns"))
+
+
+def action_of(turn: Turn) -> ActionId:
+    assert turn.pending is not None
+    return turn.pending.id
+
+
+async def test_an_execution_keeps_what_it_did_when_it_ends(booth: Booths) -> None:
+    turn = await booth.asked()
+    action, message = action_of(turn), turn.taken.messages[-1].id
+    async with booth.record.execution(turn) as execution:
+        locked = await execution.lock(action)
+        assert locked is not None
+        assert locked.confirmations == 0
+        assert await execution.confirm(action, message) == 1
+        assert await execution.confirm(action, message) == 1
+        await execution.receipt(receipt_for(action))
+    assert await booth.record.receipt_of(action) == "{}"
+    assert [one.action for one in await booth.record.receipts_of(turn)] == [action]
+    async with booth.record.execution(turn) as execution:
+        locked = await execution.lock(action)
+        assert locked is not None
+        assert locked.confirmations == 1
+
+
+async def test_an_execution_that_raises_did_nothing(booth: Booths) -> None:
+    turn = await booth.asked()
+    action = action_of(turn)
+    with pytest.raises(ZeroDivisionError):
+        await confirmed_and_raised(booth.record, turn)
+    assert await booth.record.receipt_of(action) is None
+    async with booth.record.execution(turn) as execution:
+        locked = await execution.lock(action)
+        assert locked is not None
+        assert locked.confirmations == 0
+
+
+async def confirmed_and_raised(record: Turns, turn: Turn) -> None:
+    async with record.execution(turn) as execution:
+        await execution.lock(action_of(turn))
+        await execution.confirm(action_of(turn), turn.taken.messages[-1].id)
+        await execution.receipt(receipt_for(action_of(turn)))
+        raise ZeroDivisionError
+
+
+async def test_an_action_that_ended_can_t_be_locked(booth: Booths) -> None:
+    turn = await booth.asked()
+    await booth.ended(turn)
+    async with booth.record.execution(turn) as execution:
+        assert await execution.lock(action_of(turn)) is None
+
+
+async def test_an_allowed_call_locks_the_row_alone(booth: Booths) -> None:
+    turn = await booth.asked()
+    async with booth.record.execution(turn) as execution:
+        locked = await execution.lock(None)
+        assert locked is not None
+        assert (locked.pending, locked.dials.mode) == (None, Mode.AUTO)

@@ -114,6 +114,7 @@ class MemoryExecution:
     def __init__(self, turns: MemoryTurns) -> None:
         self._turns = turns
         self._steps: list[Any] = []
+        self._confirmed: set[MessageId] = set()
 
     async def lock(self, action: ActionId | None) -> Locked | None:
         turns = self._turns
@@ -127,9 +128,10 @@ class MemoryExecution:
         return Locked(dials=turns.dials, pending=turns.stored, confirmations=had)
 
     async def confirm(self, action: ActionId, message: MessageId) -> int:
-        had = self._turns.confirmations.setdefault(action, set())
-        had.add(message)
-        return len(had)
+        kept = self._turns.confirmations
+        self._confirmed.add(message)
+        self._steps.append(lambda: kept.setdefault(action, set()).add(message))
+        return len(kept.get(action, set()) | self._confirmed)
 
     async def settle_prompt(self, prompt: OutboundId) -> None:
         self._steps.append(lambda: self._turns.settled_prompts.append(prompt))
