@@ -38,6 +38,19 @@ class NewBusiness:
     window_ms: int = 2000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAccount:
+    """A channel account to make; secrets as `whsec_…`."""
+
+    channel: str
+    address: str
+    inbound: list[str]
+    outbound: str | None = None
+    callback_url: str | None = None
+    verifies_phones: bool = False
+    carrier_takes_cancel: bool = False
+
+
 class Businesses:
     """Over a connection as the schema's owner, which only commands have."""
 
@@ -92,39 +105,39 @@ class Businesses:
         accounts = await self._owner.fetch(QUERIES["accounts_of"], rows[0]["id"])
         return dict(rows[0]) | {"accounts": [dict(one) for one in accounts]}
 
-    async def add_new_account(
-        self,
-        slug: str,
-        *,
-        channel: str,
-        address: str,
-        inbound: list[str],
-        outbound: str | None,
-        callback_url: str | None,
-        verifies_phones: bool,
-        by: str,
-    ) -> AccountId:
+    async def add_new_account(self, slug: str, account: NewAccount, *, by: str) -> AccountId:
         """Written down as done by `by`. Raises Misconfigured for an unknown business, or an address out of form or taken."""
-        if not ADDRESS.fullmatch(address):
-            raise Misconfigured(f"{address!r} can't stand in a URL: up to 64 letters, digits, . _ + and -.")
+        if not ADDRESS.fullmatch(account.address):
+            raise Misconfigured(
+                f"{account.address!r} can't stand in a URL: up to 64 letters, digits, . _ + and -."
+            )
         business = (await self.show(slug))["id"]
-        sealed = self._vault.seal({"inbound": inbound, "outbound": outbound})
+        sealed = self._vault.seal({"inbound": account.inbound, "outbound": account.outbound})
         async with self._owner.transaction() as transaction:
             rows = await transaction.fetch(
                 QUERIES["create_new_account"],
                 business,
-                channel,
-                address,
+                account.channel,
+                account.address,
                 sealed,
-                callback_url,
-                verifies_phones,
+                account.callback_url,
+                account.verifies_phones,
+                account.carrier_takes_cancel,
             )
             if not rows:
                 raise Misconfigured(
-                    f"There is a {channel} account {address} already; choose another --address."
+                    f"There is a {account.channel} account {account.address} already; choose another --address."
                 )
-            detail = {"verifies_phones": verifies_phones}  # no URL: one may carry a secret
-            await append(transaction, business, _note(by, "channel.add", f"{channel} {address}", detail))
+            # no URL: one may carry a secret
+            detail = {
+                "verifies_phones": account.verifies_phones,
+                "carrier_takes_cancel": account.carrier_takes_cancel,
+            }
+            await append(
+                transaction,
+                business,
+                _note(by, "channel.add", f"{account.channel} {account.address}", detail),
+            )
         return AccountId(rows[0]["id"])
 
     async def enable_account(self, *, channel: str, address: str, by: str) -> tuple[int, int]:

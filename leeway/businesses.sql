@@ -27,8 +27,8 @@ insert into business (slug, name, mode, pack, locales, time_zone, window_ms) val
 
 -- name: create_new_account
 -- A channel account; none when the address is taken on that channel.
--- $1 business int · $2 channel text · $3 address text · $4 sealed secrets bytea · $5 callback url text · $6 verifies phones boolean
-insert into channel_account (business, channel, address, secrets, callback_url, verifies_phones) values ($1, $2, $3, $4, $5, $6)
+-- $1 business int · $2 channel text · $3 address text · $4 sealed secrets bytea · $5 callback url text · $6 verifies phones boolean · $7 carrier takes cancel boolean
+insert into channel_account (business, channel, address, secrets, callback_url, verifies_phones, carrier_takes_cancel) values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (channel, address) do nothing returning id
 
 -- name: enable_account

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from leeway.business_settings import Change, business_settings
-from leeway.businesses import Businesses, as_owner, new_secret
+from leeway.businesses import Businesses, NewAccount, as_owner, new_secret
 from leeway.installation import DIRECTORY, Data, running_in, the_one_meant
 from leeway.operators import By, OwnMode, actor
 from leeway.setting_values import tell_changes
@@ -58,6 +58,9 @@ def add(
     verifies_phones: Annotated[
         bool, typer.Option(help="Believe the phone numbers that the sending system says it verified.")
     ] = False,
+    carrier_takes_cancel: Annotated[
+        bool, typer.Option(help="Its carrier takes CANCEL as an opt-out (SMS in some countries).")
+    ] = False,
     by: By = None,
     data: Data = DIRECTORY,
 ) -> None:
@@ -71,19 +74,16 @@ def add(
     address = address or business
     inbound, outbound = new_secret(), new_secret()
     adding = as_owner(settings, vault_of(settings))
-    asyncio.run(
-        _add(
-            adding,
-            business,
-            channel=kind.value,
-            address=address,
-            inbound=[inbound],
-            outbound=outbound if kind is ChannelName.GENERIC else None,
-            callback_url=callback_url,
-            verifies_phones=verifies_phones,
-            by=actor(by),
-        )
+    account = NewAccount(
+        channel=kind.value,
+        address=address,
+        inbound=[inbound],
+        outbound=outbound if kind is ChannelName.GENERIC else None,
+        callback_url=callback_url,
+        verifies_phones=verifies_phones,
+        carrier_takes_cancel=carrier_takes_cancel,
     )
+    asyncio.run(_add(adding, business, account, by=actor(by)))
     note = running_in(data) if installation.embedded else None
     where = note.url if note else f"http://{callable_host(settings.host)}:{settings.port}"
     console.print(f"webhook URL      {where}/hooks/{kind}/{address}", markup=False, soft_wrap=True)
@@ -141,9 +141,11 @@ async def _enable(settings: Settings, kind: ChannelName, address: str, *, by: st
         return await businesses.enable_account(channel=kind.value, address=address, by=by)
 
 
-async def _add(adding: AbstractAsyncContextManager[Businesses], slug: str, **account: Any) -> None:
+async def _add(
+    adding: AbstractAsyncContextManager[Businesses], slug: str, account: NewAccount, *, by: str
+) -> None:
     async with adding as businesses:
-        await businesses.add_new_account(slug, **account)
+        await businesses.add_new_account(slug, account, by=by)
 
 
 def _check(callback_url: str, settings: Settings) -> None:

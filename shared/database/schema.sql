@@ -75,8 +75,10 @@ create table channel_account (
   callback_url text,
   verifies_phones boolean not null default false,
   created_at timestamptz not null default now(),
+  carrier_takes_cancel boolean not null default false,
   primary key (id, business),
   unique (channel, address));
+comment on column channel_account.carrier_takes_cancel is 'its carrier takes CANCEL as an opt-out, so it is one';
 comment on column channel_account.secrets is 'JSON, encrypted with LEEWAY_SECRET_KEY';
 
 -- One row per account that every send touches, apart from the account itself, which every message reads.
@@ -504,6 +506,7 @@ revoke select on worker from leeway_tenant;
 revoke select on schema_migration from leeway_tenant;
 revoke select on channel_account from leeway_tenant;
 grant select (id, business, channel, address, state, mode, callback_url, verifies_phones, created_at) on channel_account to leeway_tenant;
+grant select (carrier_takes_cancel) on channel_account to leeway_tenant;
 
 grant insert on customer, conversation, channel_identity, conversation_state, inbound_message, inbound_payload, turn, llm_call, iteration, tool_call, outbound,
   send_attempt, pending_action, confirmation, receipt, handoff, flag, held_status, dead, account_rate, worker, sim_delivery to leeway_pipeline;

@@ -89,6 +89,7 @@ FACTS: list[tuple[str, str, Callable[[Case], Any], Any]] = [
     ("a lease that ran out",
      "update conversation_state set lease_token = gen_random_uuid(), lease_until = now() - interval '9 s'",
      lambda c: c.row.leased, False),
+    ("a carrier that takes CANCEL", "update channel_account set carrier_takes_cancel = true", lambda c: c.facts.carrier_takes_cancel, True),
     ("the business's own address", "insert into channel_account (business, channel, address) select business, 'sms', user_id from channel_identity", lambda c: len(c.facts.own_addresses), 1),
     ("the settings", "update business set stale_after_s = 5, rate_per_10_min = 6, takeover_quiet_min = 7",
      lambda c: (c.facts.stale_after, c.facts.rate_per_10_min, c.facts.takeover_quiet),

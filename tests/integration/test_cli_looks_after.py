@@ -143,7 +143,15 @@ async def test_a_newcomer_connects_the_signed_webhook(database_url: str, tmp_pat
         cwd=tmp_path, env=env,
     )  # fmt: skip
     assert made.code == 0, made.err
-    add = ("channel", "add", "corner", "--callback-url", "https://example.com/leeway", "--verifies-phones")
+    add = (
+        "channel",
+        "add",
+        "corner",
+        "--callback-url",
+        "https://example.com/leeway",
+        "--verifies-phones",
+        "--carrier-takes-cancel",
+    )
     added = await leeway(*add, cwd=tmp_path, env=env)
     assert added.code == 0, added.err
     assert "http://127.0.0.1:8000/hooks/generic/corner" in added.out
@@ -165,7 +173,9 @@ async def test_a_newcomer_connects_the_signed_webhook(database_url: str, tmp_pat
 
     connection = await asyncpg.connect(database_url)
     sealed = await connection.fetchval("select secrets from leeway.channel_account")
-    assert await connection.fetchval("select verifies_phones from leeway.channel_account")
+    assert await connection.fetchval(
+        "select verifies_phones and carrier_takes_cancel from leeway.channel_account"
+    )
     await connection.close()
     assert inbound.encode() not in sealed
 

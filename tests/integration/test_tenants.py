@@ -278,7 +278,7 @@ async def test_the_pipeline_serves_all_tenants(town: Town) -> None:
 
 FACTS = {  # what no service may change once it is written
     "business": ["id", "slug", "mode", "day_cap_usd", "rate_per_10_min"],
-    "channel_account": ["business", "channel", "address", "mode", "secrets", "callback_url", "verifies_phones"],
+    "channel_account": ["business", "channel", "address", "mode", "secrets", "callback_url", "verifies_phones", "carrier_takes_cancel"],
     "account_rate": ["account", "business"],
     "customer": ["id", "business", "created_at"],
     "conversation": ["id", "business", "account", "customer"],

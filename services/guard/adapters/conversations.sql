@@ -5,7 +5,7 @@
 select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.customer_seq, s.handled_seq, s.due_at + shift() as due_at, s.window_opened_at + shift() as window_opened_at, s.unanswered_since, s.last_customer_at,
   s.state, s.handoff_epoch, s.opted_out_at, s.mode, s.locale, s.lease_token is not null and s.lease_until > now() as leased, i.user_id as sender,
   b.slug, b.mode as business_mode, b.locales, b.window_ms, b.stale_after_s, b.rate_per_10_min, b.takeover_quiet_min, b.day_cap_usd,
-  k.mode as account_mode, k.state as account_state, business_now() as now, s.decision_owed is not null as decision_owed,
+  k.mode as account_mode, k.state as account_state, k.carrier_takes_cancel, business_now() as now, s.decision_owed is not null as decision_owed,
   (select array_agg(row (m.id, m.kind, m.body, m.channel_at, m.received_at, m.auto_reply, m.opt_word, m.locale,
       m.kind = 'echo' and (
         exists (select from send_attempt a where a.account = m.account and a.provider_id = m.channel_message_id)

@@ -129,6 +129,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         takeover_ends_at=row["owner_spoke_at"] + quiet if takeover else None,
         opted_out=row["opted_out_at"] is not None,
         account_on=row["account_state"] == "on",
+        carrier_takes_cancel=row["carrier_takes_cancel"],
         own_addresses=frozenset([row["sender"]]) if row["own_address"] else frozenset(),
         last_said=tuple(Said(text=said[0], received_at=said[1]) for said in row["last_said"] or ()),
         reply_times=tuple(row["reply_times"] or ()),

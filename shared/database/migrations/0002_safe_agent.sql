@@ -21,6 +21,10 @@ comment on column business.turn_cap_usd is 'what the model calls of one turn may
 comment on column business.quiet_from is 'from then to quiet_to, local time, reminders wait, answers do not';
 comment on column business.reminder_hours is 'how long before what it reminds of, 0: none are sent';
 
+alter table channel_account add column carrier_takes_cancel boolean not null default false;
+comment on column channel_account.carrier_takes_cancel is 'its carrier takes CANCEL as an opt-out, so it is one';
+grant select (carrier_takes_cancel) on channel_account to leeway_tenant;
+
 alter table conversation_state
   add column decision_owed uuid,
   add column chain_length int not null default 0, add column chain_head bytea;
