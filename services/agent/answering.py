@@ -10,6 +10,7 @@ import structlog
 from services.agent.commits import asking, ending, saying, silent
 from services.agent.committing import Committer
 from services.agent.confirming import Confirming
+from services.agent.core.gate import holds_the_reply
 from services.agent.core.pending import NewRequest, PromptIsTheAnswer
 from services.agent.core.turn import Turn, WaitsFor
 from services.agent.engines.outcome import (
@@ -89,7 +90,8 @@ class Answering:
 
     async def out_of_time(self, turn: Turn) -> None:
         """The turn's minute is over: the fixed reply, and people."""
-        await self._fall(turn, Falls(reason=FallbackReason.OUT_OF_TIME))
+        so_far = SoFar(level_0=await self._called_at_level_0(turn))
+        await self._fall(turn, Falls(reason=FallbackReason.OUT_OF_TIME, so_far=so_far))
 
     async def give_up(self, turn: Turn) -> None:
         """Five attempts brought nothing: people, an entry among the dead, one fixed message."""
@@ -103,6 +105,8 @@ class Answering:
             dead=True,
             receipt=bool(receipts),
         )
+        if commit.held is None and await self._called_at_level_0(turn):
+            commit = replace(commit, held="level_0")
         await self._commit(commit, clears=True)
 
     async def _understand(self, turn: Turn, *, clears: bool) -> None:
@@ -188,6 +192,12 @@ class Answering:
         pending = commit.turn.pending
         ends = clears and pending is not None and pending.waits_for is WaitsFor.CUSTOMER
         await self._committer.commit(ending(commit, as_="cleared") if ends else commit)
+
+    async def _called_at_level_0(self, turn: Turn) -> bool:
+        """Whether a call that was stored holds the reply, of a turn whose work is lost."""
+        pack = self._packs.get(turn.business.pack)
+        held = {tool.name for tool in pack.tools if holds_the_reply(tool, turn.dials)} if pack else set()
+        return bool(held) and not held.isdisjoint(await self._turns.called(turn))
 
     def _with_receipts(self, turn: Turn, receipts: Sequence[Receipt], notice: str) -> str:
         """The fixed reply, which names what was done before."""

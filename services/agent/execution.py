@@ -37,10 +37,11 @@ class Executor:
         Met another transaction: again whole, three times. Raises Unavailable only when it is sure that nothing was written.
         """
         steps = Steps(turn, pack, context, self._sealing)
+        known = await self._turns.receipt_of(pending.id) if pending.executing else None
 
         async def once() -> Result | Outside:
             async with self._turns.execution(turn) as execution:
-                return await steps.run(execution, pending, confirmed)
+                return await steps.run(execution, pending, confirmed, known=known)
 
         try:
             result = await retried(once)

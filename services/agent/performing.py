@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 from uuid import uuid5
 
-from services.agent.core.gate import Allow, Code, rule
+from services.agent.core.gate import Allow, Code, rule, why
 from services.agent.core.turn import Turn
 from services.agent.ports import Execution, Receipt, ToolRecord
 from services.agent.writing import done_text, write
@@ -51,7 +51,9 @@ async def perform(
     if locked is None:
         return None
     if not isinstance(rule(tool, locked.dials), Allow):  # the level was lowered since the turn began
-        return unperformed(place, Code.NOT_PERMITTED_AT_LEVEL, {}, decision="deny")
+        denied = unperformed(place, Code.NOT_PERMITTED_AT_LEVEL, {}, decision="deny")
+        now = why(tool, locked.dials, rule(tool, locked.dials))
+        return replace(denied, record=replace(denied.record, why=canonical(now)))
     arguments, shown = canonical(proposal.arguments), canonical(proposal.shown)
     expected = digest(tool.name, arguments, shown)
     key = place.key(turn)

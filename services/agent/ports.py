@@ -254,6 +254,10 @@ class Turns(Protocol):
         """What the turn did so far, whichever attempt did it, in order."""
         ...
 
+    async def called(self, turn: Turn) -> frozenset[str]:
+        """The tools whose calls the turn stored so far, run or not, whichever attempt made them."""
+        ...
+
     async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
         """What prompts say of the business, for the evidence; again is a no-op."""
         ...

@@ -1,5 +1,6 @@
 """The steps of one confirmation or approval, inside its transaction: everything as it is now, the write, the turn's end."""
 
+import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -56,14 +57,15 @@ class Steps:
         self._sealing = sealing
 
     async def run(
-        self, execution: Execution, pending: Pending, confirmed: Confirmed | None
+        self, execution: Execution, pending: Pending, confirmed: Confirmed | None, *, known: str | None
     ) -> Result | Outside:
+        """`known`: the result in the receipt of an action that was found under way, if it has one."""
         locked = await execution.lock(pending.id)
         if locked is None or locked.pending is None:
             return Result(ended=Ended.STOPPED)
         stored = locked.pending
         if stored.executing:
-            return await self._unknown(execution, stored)
+            return await self._found(execution, stored, known)
         if confirmed is not None and confirmed.settles and stored.prompt is not None:
             await execution.settle_prompt(stored.prompt.outbound)
         tool = next((tool for tool in self._pack.tools if tool.name == stored.tool), None)
@@ -91,12 +93,14 @@ class Steps:
     ) -> Result | Outside:
         needed, by_operator = _needs(stored, passage)
         approved = stored.decision is not None and stored.decision.decided is Decided.APPROVED
-        if approves and (had < needed or not approved):
-            return await self._not_permitted(execution, stored)  # no approval stands for a customer's yes
+        unasked = approves and had < needed  # no approval stands for a customer's yes
+        if approves and (not approved or (unasked and stored.asked is not Asked.OPERATOR)):
+            return await self._not_permitted(execution, stored)
         waits = had < needed or (by_operator and not approved)
         key = None if waits or tool.outside else stored.id
         written = await write(execution, tool, stored.arguments, stored.digest, self._context, key=key)
-        if isinstance(written, Proposal) and proposal_digest(tool, written) == stored.digest:
+        as_shown = isinstance(written, Proposal) and proposal_digest(tool, written) == stored.digest
+        if isinstance(written, Proposal) and as_shown and not unasked:
             if waits:
                 return await self._goes_on(execution, stored, had=had, needed=needed)
             await execution.executing(stored.id)
@@ -118,6 +122,14 @@ class Steps:
         if written is None:
             return await self._unknown(execution, locked.pending)
         return await self._end(execution, outside.tool, locked.pending, written, outside.passage)
+
+    async def _found(self, execution: Execution, stored: Pending, known: str | None) -> Result:
+        """An effect outside was called for by an earlier attempt, which stored its receipt or did not live to."""
+        tool = next((tool for tool in self._pack.tools if tool.name == stored.tool), None)
+        if known is None or tool is None:
+            return await self._unknown(execution, stored)
+        receipt = Receipt(action=stored.id, tool=stored.tool, digest=stored.digest, result=known)
+        return await self._executed(execution, tool, receipt)
 
     async def _unknown(self, execution: Execution, stored: Pending) -> Result:
         """Nobody can tell whether it went through: people look, and it is never repeated by itself."""
@@ -152,11 +164,7 @@ class Steps:
                     action=stored.id, tool=tool.name, digest=stored.digest, result=canonical(result)
                 )
                 await execution.receipt(receipt)
-                text = done_text(tool, receipt.result, turn.locale)
-                done = canonical({"done": dict(result), "said": text})
-                commit = ending(saying(turn, Ended.EXECUTED, text), as_="executed", result=done)
-                commit = replace(commit, receipt=True, trace=Trace(receipts=(receipt,)))
-                return await self._commit(execution, Ended.EXECUTED, commit)
+                return await self._executed(execution, tool, receipt)
             case Refusal():
                 assert tool.word_refusal is not None, f"{tool.name} words no refusal"
                 commit = saying(turn, Ended.REFUSED, tool.word_refusal(written, turn.locale))
@@ -169,6 +177,13 @@ class Steps:
                 changed = load(turn.locale).notice("changed")
                 commit = asking(turn, Ended.CHANGED, action, before=changed)
                 return await self._commit(execution, Ended.CHANGED, commit)
+
+    async def _executed(self, execution: Execution, tool: Tool, receipt: Receipt) -> Result:
+        text = done_text(tool, receipt.result, self._turn.locale)
+        done = canonical({"done": json.loads(receipt.result), "said": text})
+        commit = ending(saying(self._turn, Ended.EXECUTED, text), as_="executed", result=done)
+        commit = replace(commit, receipt=True, trace=Trace(receipts=(receipt,)))
+        return await self._commit(execution, Ended.EXECUTED, commit)
 
     async def _not_permitted(self, execution: Execution, stored: Pending) -> Result:
         """The dials or the record say no by now: nothing is written, and people take over."""
@@ -188,6 +203,6 @@ def _needs(stored: Pending, passage: Allow | Ask) -> tuple[int, bool]:
     if isinstance(passage, Allow):
         return stored.confirmations_needed, stored.asked in by_operator
     return (
-        max(stored.confirmations_needed, passage.confirmations if stored.asked is not Asked.OPERATOR else 0),
+        max(stored.confirmations_needed, passage.confirmations),
         stored.asked in by_operator or passage.asked in by_operator,
     )

@@ -104,6 +104,9 @@ class MemoryTurns:
     async def receipts_of(self, turn: Turn) -> Sequence[Receipt]:
         return list(self.receipts.values())
 
+    async def called(self, turn: Turn) -> frozenset[str]:
+        return frozenset(record.tool for record in self.stored_tools)
+
     async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
         self.pages.add((business, digest))
 

@@ -375,3 +375,13 @@ async def test_a_decision_s_turn_given_up_leaves_what_waits_for_the_operator(kio
     await kiosk.answering.give_up(decides(asked(waits_for=WaitsFor.OPERATOR)))
     (commit,) = kiosk.turns.commits
     assert (commit.dead, commit.ends) == (True, None)
+
+
+@pytest.mark.parametrize("end", ["out_of_time", "give_up"])
+async def test_a_turn_that_ends_so_is_held_when_a_tool_at_level_0_was_called(kiosk: Kiosk, end: str) -> None:
+    kiosk.turns.stored_tools.append(
+        ToolRecord(n=1, position=0, call_id="c", tool="book_appointment", arguments="{}", decision="deny", reason=None, result="{}")
+    )  # fmt: skip
+    await getattr(kiosk.answering, end)(says("Book ten", dials=dials(book_appointment=0)))
+    await getattr(kiosk.answering, end)(says("Book ten"))
+    assert [commit.held for commit in kiosk.turns.commits] == ["level_0", None]

@@ -12,7 +12,7 @@ import pytest
 from services.agent.core.pending import Press
 from services.agent.core.turn import Decided, Decision, Pending, PromptState, Turn, WaitsFor
 from services.agent.core.wording import buttons_json, last_step
-from services.agent.ports import AsksAgain
+from services.agent.ports import AsksAgain, Receipt
 from shared.autonomy import Asked, Mode
 from shared.digest import canonical, digest
 from shared.errors import Conflict, Unavailable
@@ -695,3 +695,12 @@ async def test_a_turn_that_became_another_s_meanwhile_stores_what_was_done(kiosk
     kiosk.diary.at_order = lambda: setattr(kiosk.turns, "ours", False)
     await kiosk.answer(says("Yes", action=action))
     assert action.id in kiosk.turns.receipts
+
+
+async def test_one_found_under_way_whose_receipt_is_stored_was_done(kiosk: Kiosk) -> None:
+    action = asked(**ORDER, executing=True)
+    done = Receipt(action=action.id, tool=action.tool, digest=action.digest, result='{"start":"10:00"}')
+    kiosk.turns.receipts[action.id] = done
+    commit = await kiosk.answer(says("yes", action=action))
+    assert kiosk.diary.ordered == []
+    assert (commit.ends_as, commit.handoff, commit.receipt) == ("executed", None, True)

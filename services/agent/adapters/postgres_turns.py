@@ -258,6 +258,10 @@ class PostgresTurns:
             for row in rows
         ]
 
+    async def called(self, turn: Turn) -> frozenset[str]:
+        rows = await self._database.fetch(QUERIES["called"], turn.id)
+        return frozenset(row["tool"] for row in rows)
+
     async def keep_page(self, business: BusinessId, digest: bytes, page: str) -> None:
         await self._database.fetch(QUERIES["keep_page"], business, digest, storable(page))
 

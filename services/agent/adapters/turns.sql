@@ -372,6 +372,11 @@ select result from receipt where action = $1
 -- $1 turn uuid
 select action, tool, digest, result from receipt where turn = $1 order by id
 
+-- name: called
+-- The tools whose calls a turn stored so far.
+-- $1 turn uuid
+select distinct tool from tool_call where turn = $1
+
 -- name: keep_page
 -- What prompts say of a business, once for each text.
 -- $1 business int · $2 digest bytea · $3 text text

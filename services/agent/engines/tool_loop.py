@@ -42,6 +42,7 @@ from shared.locales import Locale, load
 from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind
 
 CALLS_MAX = 4
+NOT_WHOLE = frozenset({Finish.LENGTH, Finish.FILTER, Finish.REFUSAL})  # none of its calls runs
 REPLY_CHARS_MAX = 8_000
 
 NOTHING_DONE = (
@@ -128,7 +129,7 @@ class ToolLoop:
             if not isinstance(got, Metered | Answer):
                 return got
             answer = got if isinstance(got, Answer) else got.answer
-            if not answer.calls:
+            if not answer.calls or answer.finish in NOT_WHOLE:
                 ending = _ending(work, answer, got)
                 if corrected or n == CALLS_MAX or not (isinstance(ending, Said) and ending.unbacked):
                     return ending
@@ -240,7 +241,9 @@ class ToolLoop:
         performed = await self._executor.perform(turn, tool, result, place, context)
         if performed is None:
             return None
-        record = replace(performed.record, why=allowed)
+        record = performed.record
+        if record.decision != "deny":  # a denial under the lock says why itself
+            record = replace(record, why=allowed)
         work.unknown = performed.unknown
         called = tool.outside and record.decision != "deny"  # what was denied was never marked
         work.note(record, stored=performed.receipt is not None or called)
