@@ -13,7 +13,7 @@ from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.autonomy import Mode
 from shared.clock import Clock
-from shared.database import Database, load_queries, open_pool
+from shared.database import Database, load_queries, open_pool, queries_of
 from shared.database.pool import OWNER
 from shared.digest import canonical
 from shared.errors import Misconfigured
@@ -214,6 +214,6 @@ def new_secret() -> str:
 
 async def seed_pack(database: Database, pack: Pack, business: BusinessId, clock: Clock) -> None:
     """The pack's demo data for a business; again is a no-op."""
-    queries = load_queries(*pack.queries, prefix=f"{pack.name}.")
+    queries = queries_of(pack)
     async with database.tenant(business, queries) as sql:
         await pack.seed(sql, business, now=clock.now())

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Final
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from leeway.one_process import DEMO
@@ -12,11 +11,10 @@ from leeway.screenplay_model import LIED_TO
 from leeway.screenplay_record import metering, sealed
 from leeway.terminal import plain
 from shared.autonomy import Mode
-from shared.database import load_queries
-from shared.ids import CustomerId, OutboundId
-from shared.packs import KeepsHours, ToolContext
+from shared.database import queries_of
+from shared.ids import OutboundId
+from shared.packs import NOBODY, KeepsHours, ToolContext
 
-NOBODY: Final = CustomerId(UUID(int=0))
 ZONE: Final = ZoneInfo(DEMO.time_zone)
 LOOKED_AHEAD: Final = range(2, 21)  # not tomorrow: a midnight in the middle of the play changes nothing
 NAMED_BY_WEEKDAY: Final = 6
@@ -233,7 +231,7 @@ async def whole_day(stage: Stage) -> date:
     pack = stage.packs[DEMO.pack]
     assert isinstance(pack, KeepsHours), "the clinic knows its hours"
     now = stage.clock.now()
-    queries = load_queries(*pack.queries, prefix=f"{pack.name}.")
+    queries = queries_of(pack)
     async with stage.database.tenant(stage.business, queries) as sql:
         context = ToolContext(
             sql=sql, business=stage.business, customer=NOBODY, now=now, zone=ZONE, locale=DEMO.locales[0]

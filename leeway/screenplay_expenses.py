@@ -11,7 +11,7 @@ from leeway.businesses import NewBusiness, new_secret, seed_pack
 from leeway.evidence import Handled
 from leeway.screenplay import PACE, Customer, Stage, row
 from leeway.terminal import console, plain, shown
-from shared.database import load_queries
+from shared.database import queries_of
 
 SENTENCE: Final = "Add 300 for groceries, then delete expense 1"
 LEVELS: Final = (1, 2, 3, 4)
@@ -126,7 +126,7 @@ async def _writes(there: Stage, ana: Customer, text: str) -> Handled:
 async def _expenses(there: Stage, ana: Customer) -> Expenses:
     """Ana's list as the pack's own tenant sees it, oldest first."""
     pack = there.packs["expenses"]
-    queries = load_queries(*pack.queries, prefix=f"{pack.name}.")
+    queries = queries_of(pack)
     customer = await there.evidence.customer(ana.telephone.number)
     async with there.database.tenant(there.business, queries) as sql:
         rows = await sql.fetch("expenses.list", there.business, customer, LISTED_MOST)

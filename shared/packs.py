@@ -53,6 +53,7 @@ class NoSql:
 
 
 NO_SQL: Sql = NoSql()
+NOBODY = CustomerId(UUID(int=0))  # for questions to a pack that are about no customer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,11 @@ class Refusal:
 
     code: str
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The refused call's result, for the model."""
+        return {"error": self.code, **self.detail}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +219,7 @@ class Reminds(Protocol):
     """A pack that reminds customers of what they have."""
 
     async def reminders(self, context: ToolContext, *, ahead: timedelta) -> Sequence[Reminder]:
-        """What begins within `ahead` from now and is worth a reminder. `context.customer` stands for nobody."""
+        """What begins within `ahead` from now and is worth a reminder. `context.customer` is NOBODY."""
         ...
 
 
@@ -249,6 +255,11 @@ def load_packs() -> dict[str, Pack]:
             raise Misconfigured(f"Pack {pack.name}: {'; '.join(wrong)}.")
         packs[pack.name] = pack
     return packs
+
+
+def tool_of(pack: Pack | None, name: str) -> Tool | None:
+    """The pack's tool of that name; None where there is no such tool, or no pack."""
+    return next((tool for tool in pack.tools if tool.name == name), None) if pack else None
 
 
 def wrongly_declared(tools: Sequence[Tool]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Final
 import httpx2
 
 from leeway.business_settings import BusinessSettings, business_settings
+from leeway.counter import desk_of
 from leeway.evals.model import NoModel, PlayedModel
 from leeway.evals.record import Record
 from leeway.one_process import OneProcess, one_process, running
@@ -20,12 +21,8 @@ from services.agent import wiring as agent
 from services.agent.adapters.postgres_clocks import PostgresClocks
 from services.agent.clocks import Clocks
 from services.agent.reminding import Reminders
-from services.console.adapters.postgres_desk import PostgresRecord
-from services.console.adapters.rehearsal import PackRehearsal
-from services.console.adapters.rings import BrokerRings
-from services.console.desk import Desk
 from shared.clock import Shift, SystemClock
-from shared.database import Database, load_queries, open_pool
+from shared.database import Database, open_pool, queries_of
 from shared.packs import Pack
 from shared.settings import Settings
 from shared.tickets import Stage as Service
@@ -83,17 +80,11 @@ class Stage:
         self.client = client
         self.time = SetTime(shift)
         self.record = Record(installation.parts.database)
-        self.desk = Desk(
-            PostgresRecord(installation.parts.database),
-            rehearsal=PackRehearsal(installation.parts.database, packs),
-            rings=BrokerRings(installation.parts.broker),
-        )
+        self.desk = desk_of(installation, packs)
         self.model = PlayedModel(NoModel())
         clocks = PostgresClocks(
             installation.parts.database,
-            pack_queries={
-                name: load_queries(*pack.queries, prefix=f"{name}.") for name, pack in packs.items()
-            },
+            pack_queries={name: queries_of(pack) for name, pack in packs.items()},
         )
         parts = installation.parts
         self._clocks = Clocks(record=clocks, packs=packs, broker=parts.broker, metrics=parts.metrics)

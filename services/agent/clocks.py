@@ -5,7 +5,6 @@ Every agent looks; each look is bounded, and of two that find the same the recor
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -14,15 +13,13 @@ from services.agent.clock_ports import ClockRecord
 from services.agent.core.clock import HORIZON, Span, Strike, Times, Unclaimed, Unset, strike, times_of
 from shared.broker.port import Broker
 from shared.errors import Unavailable
-from shared.ids import CustomerId
 from shared.locales import load
-from shared.packs import KeepsHours, Pack, ToolContext
+from shared.packs import NOBODY, KeepsHours, Pack, ToolContext
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from shared.work.stage import ring
 
 LOOK_MOST = 100
-NOBODY = CustomerId(UUID(int=0))  # for questions to a pack that are about no customer
 
 log = structlog.get_logger(__name__)
 

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from services.agent.clock_ports import ReminderRecord
-from services.agent.clocks import NOBODY
 from services.agent.core.reminder import NewReminder, Recipient, Reminding
 from shared.broker.port import Broker
 from shared.digest import canonical
 from shared.errors import Unavailable
 from shared.ids import OutboundId, new_id
-from shared.packs import Pack, Reminder, Reminds, Sql, ToolContext
+from shared.packs import NOBODY, Pack, Reminder, Reminds, Sql, ToolContext
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from shared.work.stage import ring

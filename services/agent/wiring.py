@@ -19,7 +19,7 @@ from services.agent.handler import Agent
 from services.agent.questions import Questions
 from services.agent.reminded import Reminded
 from services.agent.reminding import Reminders
-from shared.database import load_queries
+from shared.database import queries_of
 from shared.errors import Misconfigured
 from shared.llm.costs import has_price
 from shared.llm.port import Model
@@ -53,7 +53,7 @@ async def wire(
     presence = Presence(settings.database_url.get_secret_value(), Stage.AGENT, timeouts)
     await presence.enter()
     undertaker = Undertaker(settings.database_url.get_secret_value(), timeouts)
-    pack_queries = {name: load_queries(*pack.queries, prefix=f"{name}.") for name, pack in packs.items()}
+    pack_queries = {name: queries_of(pack) for name, pack in packs.items()}
     record = PostgresClocks(parts.database, pack_queries=pack_queries)
     turns = PostgresTurns(
         parts.database,

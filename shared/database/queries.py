@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from shared.errors import Misconfigured
+from shared.packs import Pack
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)$", re.MULTILINE)
 
@@ -40,6 +41,11 @@ def load_queries(*files: Path, prefix: str = "") -> Queries:
                 raise Misconfigured(f"{file.name}: a second query is called {name}.")
             texts[prefix + name] = f"/* {prefix}{name} */ {_bare(text)}"
     return Queries(texts)
+
+
+def queries_of(pack: Pack) -> Queries:
+    """The queries of a pack, named `pack.query`. Raises Misconfigured as `load_queries`."""
+    return load_queries(*pack.queries, prefix=f"{pack.name}.")
 
 
 def _split(content: str) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import asyncpg
 from packs.clinic import PACK
 from packs.clinic.arguments import BookAppointment
 from packs.clinic.booking import check_booking, execute_booking
-from shared.database import Database, load_queries, open_pool
+from shared.database import Database, open_pool, queries_of
 from shared.database.migrate import migrate
 from shared.ids import BusinessId, CustomerId, new_id
 from shared.packs import Done, Proposal, Refusal, Sql, Tool, ToolContext
@@ -21,7 +21,7 @@ from shared.settings import Timeouts
 
 NOW = datetime(2026, 12, 3, 8, 0, tzinfo=UTC)  # Thursday, 10:00 in Bucharest
 ZONE = ZoneInfo("Europe/Bucharest")
-QUERIES = load_queries(*PACK.queries, prefix="clinic.")
+QUERIES = queries_of(PACK)
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in PACK.tools}
 
 

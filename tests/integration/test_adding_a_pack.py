@@ -19,7 +19,7 @@ import asyncpg
 import pytest
 
 from shared.autonomy import Risk, Ruling, decide
-from shared.database import Database, load_queries, open_pool
+from shared.database import Database, open_pool, queries_of
 from shared.database.migrate import migrate
 from shared.database.queries import Queries
 from shared.ids import BusinessId, CustomerId, new_id
@@ -193,7 +193,7 @@ class World:
 async def world(database_url: str, installed: Installed) -> AsyncIterator[World]:
     pack = installed.pack
     await migrate(database_url, packs={pack.name: pack.migrations})
-    queries = load_queries(*pack.queries, prefix=f"{pack.name}.")
+    queries = queries_of(pack)
     owner = await asyncpg.connect(database_url)
     businesses = [
         BusinessId(

@@ -21,7 +21,7 @@ from packs.expenses.operations import (
     get_total,
     list_expenses,
 )
-from shared.database import Database, load_queries, open_pool
+from shared.database import Database, open_pool, queries_of
 from shared.database.migrate import migrate
 from shared.ids import BusinessId, CustomerId, new_id
 from shared.packs import Done, Proposal, Refusal, ToolContext
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.postgres
 
 NOW = datetime(2026, 12, 3, 22, 30, tzinfo=UTC)  # half past midnight on Friday in Bucharest
 ZONE = ZoneInfo("Europe/Bucharest")
-QUERIES = load_queries(*PACK.queries, prefix="expenses.")
+QUERIES = queries_of(PACK)
 TABLES = ("ledger", "numbering", "expense")
 
 

@@ -12,7 +12,7 @@ from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.turn import Turn
 from services.agent.evidence import Sealing
 from services.agent.ports import CallRecord, Commit, NewAction, Receipt, Share, ToolRecord, TurnState
-from shared.database import load_queries
+from shared.database import queries_of
 from shared.ids import ActionId, CallId, ConversationId, OutboundId, WorkerNumber, new_id
 from tests.support.factories import Ground, Worker
 
@@ -25,7 +25,7 @@ def turns_of(place: Ground, *, worker: int = 1, model: str = "mock") -> Postgres
     return PostgresTurns(
         place.database,
         presence=Worker(WorkerNumber(worker)),  # type: ignore[arg-type]  # only its number is asked
-        pack_queries={PACK.name: load_queries(*PACK.queries, prefix="clinic.")},
+        pack_queries={PACK.name: queries_of(PACK)},
         provider="mock",
         model=model,
         lease=LEASE,

@@ -15,7 +15,7 @@ from packs.clinic.changes import check_reschedule
 from packs.clinic.operations import find_slots
 from packs.clinic.prompt import prompt_facts
 from shared.autonomy import Risk
-from shared.database.queries import load_queries
+from shared.database.queries import queries_of
 from shared.packs import Established, Feeds, KeepsHours, Proposal, Refusal, Reminds, Tool, ToolKind
 from tests.unit.clinic_demo import IONESCU, THURSDAY, Booked, FakeSql, busy, context
 from tests.unit.clinic_talk import Talk
@@ -83,7 +83,7 @@ def test_the_pack_is_what_the_pipeline_asks_for() -> None:
         "0001_clinic.sql",
         "0002_whole_clinic.sql",
     ]
-    assert "clinic.diary" in load_queries(*PACK.queries, prefix="clinic.")
+    assert "clinic.diary" in queries_of(PACK)
 
 
 @pytest.mark.parametrize("tool", PACK.tools, ids=lambda tool: tool.name)

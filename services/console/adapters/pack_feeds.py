@@ -5,15 +5,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from shared.database import Database, load_queries
-from shared.ids import BusinessId, CustomerId
-from shared.packs import Feed, Feeds, Pack, ToolContext
+from shared.database import Database, load_queries, queries_of
+from shared.ids import BusinessId
+from shared.packs import NOBODY, Feed, Feeds, Pack, ToolContext
 
 QUERIES = load_queries(Path(__file__).with_name("feeds.sql"))
-NOBODY = CustomerId(UUID(int=0))  # feeds are about no customer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +33,7 @@ class PackFeeds:
         self._packs: Mapping[str, Feeds] = {
             name: pack for name, pack in packs.items() if isinstance(pack, Feeds)
         }
-        self._queries = {
-            name: load_queries(*pack.queries, prefix=f"{name}.")
-            for name, pack in packs.items()
-            if name in self._packs
-        }
+        self._queries = {name: queries_of(pack) for name, pack in packs.items() if name in self._packs}
 
     async def ping(self) -> None:
         """Whether the database answers."""

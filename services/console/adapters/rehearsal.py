@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from services.console.core.drafts import Draft, DryRun, Fails, Passes
-from shared.database import Database, load_queries
+from shared.database import Database, load_queries, queries_of
 from shared.digest import canonical, digest
-from shared.packs import Pack, Proposal, Refusal, Tool, ToolContext
+from shared.packs import Pack, Proposal, Refusal, Tool, ToolContext, tool_of
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 _GONE = Fails(why="The tool it would use is not there any more.")
@@ -22,14 +22,14 @@ class PackRehearsal:
     def __init__(self, database: Database, packs: Mapping[str, Pack]) -> None:
         self._database = database
         self._packs = packs
-        self._queries = {name: load_queries(*pack.queries, prefix=f"{name}.") for name, pack in packs.items()}
+        self._queries = {name: queries_of(pack) for name, pack in packs.items()}
 
     async def __call__(self, draft: Draft) -> DryRun:
         request = draft.request
         assert request is not None, "only a prompt is rehearsed"
         (business,) = await self._database.fetch(QUERIES["business_of_draft"], draft.id)
         pack = self._packs.get(business["pack"])
-        tool = next((one for one in pack.tools if one.name == request.tool), None) if pack else None
+        tool = tool_of(pack, request.tool)
         if pack is None or tool is None or tool.check is None:
             return _GONE
         try:
