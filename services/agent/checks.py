@@ -58,7 +58,7 @@ def read_arguments(tool: Tool, text: str) -> Any:
     if len(text) > ARGUMENT_CHARS_MAX:
         return f"arguments of more than {ARGUMENT_CHARS_MAX} characters"
     try:
-        return tool.arguments.model_validate_json(text or "{}", strict=False)
+        return tool.arguments.model_validate_json(text or "{}", strict=True)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False, include_context=False)
         return "; ".join(
