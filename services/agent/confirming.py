@@ -7,7 +7,7 @@ from typing import assert_never
 from services.agent.checks import Checks, read_arguments
 from services.agent.commits import asking, ending, new_action, repeating, saying, silent
 from services.agent.committing import Committer
-from services.agent.core.confirmation import match
+from services.agent.core.confirmation import Answer, match
 from services.agent.core.gate import Allow, Ask, Code, Deny, rule
 from services.agent.core.pending import (
     WAIT,
@@ -24,7 +24,7 @@ from services.agent.core.pending import (
     Withdrawn,
     meet,
 )
-from services.agent.core.turn import Decided, Decision, Pending, Turn
+from services.agent.core.turn import Decided, Decision, Pending, Taken, Turn, take
 from services.agent.execution import Executor
 from services.agent.ports import Turns
 from services.agent.questions import context_of
@@ -57,9 +57,9 @@ class Confirming:
 
     def meets(self, turn: Turn) -> Meeting:
         """What the turn's words or its press mean to the pending action; most turns meet none."""
-        locales = [load(name) for name in turn.business.locales]
-        answer = match(turn.taken.texts, locales)
-        meeting = meet(turn.pending, turn.taken, answer, said_since=turn.said_since_the_prompt)
+        meeting = meet(
+            turn.pending, turn.taken, _answer(turn, turn.taken), said_since=turn.said_since_the_prompt
+        )
         counted = turn.pending is not None or not isinstance(meeting, NewRequest)
         if counted and not isinstance(
             meeting, Confirmed
@@ -104,7 +104,7 @@ class Confirming:
         decision = pending.decision
         match decision.decided:
             case Decided.APPROVED:
-                await self._execute(turn, pending, None)
+                await self._approved(turn, pending)
             case Decided.DECLINED | Decided.EXPIRED:
                 await self._declined_by_operator(turn, decision)
             case _:
@@ -122,9 +122,20 @@ class Confirming:
         elif result.committed is not None:
             self._committer.committed(turn, result.ended.value, result.committed, result.outbound)
 
-    async def _decline(self, turn: Turn, *, withdrawn: bool) -> None:
+    async def _approved(self, turn: Turn, pending: Pending) -> None:
+        """It runs, unless the customer has taken it back: a no that was said before waits for its turn no longer."""
+        waiting = take(turn.messages, after=turn.handled_seq)
+        said = meet(pending, waiting, _answer(turn, waiting)) if waiting.messages else None
+        if isinstance(said, Withdrawn) and not pending.executing:
+            await self._decline(turn, withdrawn=True, seq_to=waiting.seq_to)
+        else:
+            await self._execute(turn, pending, None)
+
+    async def _decline(self, turn: Turn, *, withdrawn: bool, seq_to: int | None = None) -> None:
+        """`seq_to`: the last message that is answered with it, where that is none of the turn's own."""
         notice = "withdrawn" if withdrawn else "declined_by_customer"
         commit = saying(turn, "declined_by_customer", load(turn.locale).notice(notice))
+        commit = replace(commit, seq_to=commit.seq_to if seq_to is None else seq_to)
         result = canonical({"error": Code.DECLINED_BY_CUSTOMER})
         await self._committer.commit(
             ending(commit, as_="declined", because=Code.DECLINED_BY_CUSTOMER, result=result)
@@ -193,6 +204,10 @@ class Confirming:
     def _tool(self, turn: Turn, pending: Pending) -> Tool | None:
         pack = self._packs.get(turn.business.pack)
         return next((tool for tool in pack.tools if tool.name == pending.tool), None) if pack else None
+
+
+def _answer(turn: Turn, taken: Taken) -> Answer:
+    return match(taken.texts, [load(name) for name in turn.business.locales])
 
 
 def _pending(turn: Turn) -> Pending:

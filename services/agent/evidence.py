@@ -11,6 +11,7 @@ from services.agent.core.prompt import VERSION as PROMPT_VERSION
 from services.agent.core.turn import Turn
 from services.agent.ports import Commit, Sealed
 from shared.evidence import seal
+from shared.messages import Verdict
 from shared.packs import Pack, Tool
 
 POLICY_VERSION = 1  # of gate, matcher and claims; raised when they decide otherwise
@@ -53,7 +54,7 @@ def sealed(commit: Commit, *, salts: Mapping[str, bytes], registry: str) -> Seal
         "held": commit.held,
     }
     parts = {
-        "inputs": _inputs(turn),
+        "inputs": _inputs(turn, seq_to=commit.seq_to),
         "answers": {"answers": commit.trace.answers},
         "tools": {"calls": commit.trace.tools},
         "outcome": _outcome(commit),
@@ -79,11 +80,15 @@ def registry_digest(tools: Sequence[Tool]) -> str:
     return hashlib.sha256(json.dumps(declared, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _inputs(turn: Turn) -> dict[str, Any]:
-    """Values of the turn go in as they are: each is frozen, and the encoder spells its fields."""
+def _inputs(turn: Turn, *, seq_to: int) -> dict[str, Any]:
+    """Values of the turn go in as they are: each is frozen, and the encoder spells its fields. `seq_to`: the last it answers."""
     return {
         "messages": turn.messages,
-        "taken": [one.seq for one in turn.taken.messages],
+        "taken": [
+            one.seq
+            for one in turn.messages
+            if turn.handled_seq < one.seq <= seq_to and one.verdict is Verdict.TURN
+        ],
         "replies": turn.replies,
         "customer": turn.customer,
         "name": turn.customer_name,
