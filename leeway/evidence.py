@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from leeway.owed import settled
 from shared.clock import Clock
 from shared.database import Database, load_queries
 from shared.errors import LeewayError
@@ -104,22 +105,14 @@ class Evidence:
 
     async def settled(self, *, within_s: float) -> Sequence[str]:
         """Wait until nothing is owed any more; what still is when the time is up, in words."""
-        until = self._clock.monotonic() + within_s
-        while owed := await self.owed():
-            if self._clock.monotonic() > until:
-                return owed
-            await asyncio.sleep(LOOK_EVERY_S)
-        return ()
-
-    async def owed(self) -> Sequence[str]:
-        """What the business's conversations are owed by the services at this moment."""
-        rows = await self._database.fetch(QUERIES["owed"], self._business)
-        return sorted({row["what"] for row in rows})
+        return await settled(
+            self._database, self._business, self._clock, within_s=within_s, look_every_s=LOOK_EVERY_S
+        )
 
     async def look(self, message: str) -> Handled | None:
         """The message's way as it is now; None while it is not at its end."""
         rows = await self._database.fetch(QUERIES["handled"], self._sim_address, message)
-        if not rows or not _settled(rows[0]["verdict"], rows[0]["turn_state"], rows[0]["reply_state"]):
+        if not rows or not _is_at_its_end(rows[0]["verdict"], rows[0]["turn_state"], rows[0]["reply_state"]):
             return None
         row = rows[0]
         return Handled(
@@ -168,7 +161,7 @@ def _envelope(row: Mapping[str, Any]) -> Envelope:
     return Envelope(n=row["n"], header=row["header"], digest=row["digest"], parts=row["parts"])
 
 
-def _settled(verdict: str | None, turn: str | None, reply: str | None) -> bool:
+def _is_at_its_end(verdict: str | None, turn: str | None, reply: str | None) -> bool:
     """Whether nothing more will happen to a message by itself."""
     match verdict:
         case None:

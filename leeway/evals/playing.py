@@ -1,6 +1,5 @@
 """Plays one script: founds its business, does its steps one by one, and judges each when nothing is owed any more."""
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from leeway.evals.reading import Loaded
 from leeway.evals.record import Happened, Row, Snapshot
 from leeway.evals.script import Step
 from leeway.evals.stage import LOOK_EVERY_S, Stage
+from leeway.owed import settled
 from services.console.core.outcomes import Done, Outcome
 
 SETTLED_WITHIN_S: Final = 20.0
@@ -170,13 +170,11 @@ class Player:
 
     async def _settled(self, company: Company) -> str | None:
         """Wait until nothing is owed; what still is when the time is up."""
-        clock = self._stage.installation.parts.clock
-        until = clock.monotonic() + self._within_s
-        while owed := await self._stage.record.owed(company.business):
-            if clock.monotonic() > until:
-                return f"still owed after {self._within_s:g} s: {', '.join(sorted(set(owed)))}"
-            await asyncio.sleep(LOOK_EVERY_S)
-        return None
+        parts, within_s = self._stage.installation.parts, self._within_s
+        left = await settled(
+            parts.database, company.business, parts.clock, within_s=within_s, look_every_s=LOOK_EVERY_S
+        )
+        return f"still owed after {within_s:g} s: {', '.join(left)}" if left else None
 
     async def _read(self, company: Company) -> Snapshot:
         return await self._stage.record.read(company.business)

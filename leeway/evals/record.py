@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from leeway.owed import owed
 from shared.database import Database, load_queries
 from shared.ids import BusinessId
 
@@ -72,9 +73,9 @@ class Record:
         rows = {name: await self._database.fetch(QUERIES[name], business) for name in TABLES}
         return Snapshot(**rows)
 
-    async def owed(self, business: BusinessId) -> list[str]:
-        """What is still owed, in words; none: everything is settled."""
-        return [row["what"] for row in await self._database.fetch(QUERIES["owed"], business)]
+    async def owed(self, business: BusinessId) -> Sequence[str]:
+        """What is still owed, in words; nothing: everything is settled."""
+        return await owed(self._database, business)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
