@@ -40,6 +40,7 @@ from shared.llm.port import (
 )
 from shared.locales import Locale, load
 from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind
+from shared.words import is_blank
 
 CALLS_MAX = 4
 NOT_WHOLE = frozenset({Finish.LENGTH, Finish.FILTER, Finish.REFUSAL})  # none of its calls runs
@@ -274,7 +275,7 @@ def _ending(work: Work, answer: Answer, got: Answer | Metered) -> Said | Falls:
         reason = FallbackReason.CUT_OFF
     elif answer.finish is Finish.REFUSAL:
         reason = FallbackReason.REFUSED
-    elif not text or len(text) > REPLY_CHARS_MAX:
+    elif is_blank(text) or len(text) > REPLY_CHARS_MAX:
         reason = FallbackReason.EMPTY_ANSWER
     if reason is not None:
         return Falls(reason=reason, so_far=work.so_far(), last_call=record)

@@ -1,4 +1,5 @@
-"""Only a call that is whole, and of the declared types, runs: nothing of an answer that broke off, nothing repaired."""
+"""Only a call that is whole, and of the declared types, runs: nothing of an answer that broke off, nothing repaired. And only
+an answer that can be seen is one."""
 
 from typing import Annotated
 
@@ -57,3 +58,11 @@ async def test_no_call_of_an_answer_that_broke_off_runs(finish: Finish, reason: 
     commit = await kiosk.answer(turn)
     assert (kiosk.diary.booked, kiosk.diary.checks) == ([], 0)
     assert (commit.outcome, commit.handoff) == (reason.value, reason.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["\u202e", "\u200b\u200b", "\u2060 \n\u00ad", "\ufe0f", "\u200e\u200f"], ids=ascii
+)
+async def test_an_answer_that_nobody_can_see_is_an_empty_one(text: str) -> None:
+    commit = await Kiosk({"text": text}).answer(says("Hello?"))
+    assert (commit.outcome, commit.handoff) == ("empty_answer", "empty_answer")
