@@ -28,7 +28,7 @@ from services.agent.engines.tool_loop import ToolLoop
 from services.agent.ports import Commit, Receipt, Turns, TurnState
 from services.agent.questions import Questions
 from services.agent.reminded import Reminded
-from services.agent.writing import done_text
+from services.agent.writing import done_texts
 from shared.autonomy import Mode
 from shared.locales import load
 from shared.messages import PROMPT_CHARS_MAX
@@ -208,11 +208,7 @@ class Answering:
         return locale.notice("fallback_done", done=done.rstrip("."))
 
     def _done(self, turn: Turn, receipts: Sequence[Receipt]) -> str:
-        pack = self._packs.get(turn.business.pack)
-        tools = {tool.name: tool for tool in pack.tools} if pack else {}
-        return " ".join(
-            done_text(tools[one.tool], one.result, turn.locale) for one in receipts if one.tool in tools
-        )
+        return done_texts(self._packs.get(turn.business.pack), receipts, turn.locale)
 
 
 def _after(commit: Commit, so_far: SoFar) -> Commit:

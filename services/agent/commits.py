@@ -7,11 +7,12 @@ from services.agent.core.pending import Repeat
 from services.agent.core.turn import Pending, Turn
 from services.agent.core.wording import buttons_json, last_step, prompt, repeated
 from services.agent.ports import AsksAgain, Commit, NewAction, TurnState
+from services.agent.writing import refusal_text
 from shared.autonomy import Asked
 from shared.digest import canonical, digest
 from shared.ids import ActionId, OutboundId, new_id
 from shared.locales import load
-from shared.packs import Proposal, Tool
+from shared.packs import Proposal, Refusal, Tool
 
 
 def new_action(tool: Tool, proposal: Proposal, passage: Ask, *, locale: str) -> NewAction:
@@ -54,6 +55,12 @@ def ending(commit: Commit, *, as_: str, because: str | None = None, result: str 
     if pending is None:
         return commit
     return replace(commit, ends=pending.id, ends_as=as_, ends_because=because, ends_result=result)
+
+
+def refusing(turn: Turn, outcome: str, tool: Tool, refusal: Refusal) -> Commit:
+    """The pending action can't be done, and ends with that: why not, and what else is possible."""
+    commit = saying(turn, outcome, refusal_text(tool, refusal, turn.locale))
+    return ending(commit, as_="refused", because=refusal.code, result=canonical(refusal.told))
 
 
 def asking(turn: Turn, outcome: str, action: NewAction, *, before: str = "") -> Commit:

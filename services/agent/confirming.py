@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from services.agent.checks import Checks, read_arguments
-from services.agent.commits import asking, ending, new_action, repeating, saying, silent
+from services.agent.commits import asking, ending, new_action, refusing, repeating, saying, silent
 from services.agent.committing import Committer
 from services.agent.core.confirmation import Answer, match
 from services.agent.core.gate import Allow, Ask, Code, Deny, rule
@@ -31,7 +31,7 @@ from services.agent.questions import context_of
 from services.agent.steps import Ended
 from shared.digest import canonical
 from shared.locales import load
-from shared.packs import Pack, Proposal, Tool
+from shared.packs import Pack, Proposal, Tool, tool_of
 from shared.telemetry.metrics import Metrics, kind_of
 
 REASON_CHARS_MAX = 300
@@ -61,9 +61,8 @@ class Confirming:
             turn.pending, turn.taken, _answer(turn, turn.taken), said_since=turn.said_since_the_prompt
         )
         counted = turn.pending is not None or not isinstance(meeting, NewRequest)
-        if counted and not isinstance(
-            meeting, Confirmed
-        ):  # what a confirmation came to is counted when it has
+        # What a confirmation came to is counted when it has.
+        if counted and not isinstance(meeting, Confirmed):
             self._metrics.confirmations.labels(kind_of(meeting)).inc()
         return meeting
 
@@ -171,14 +170,10 @@ class Confirming:
         result = await self._checks.dry_run(turn, tool, arguments, context_of(turn))
         if isinstance(result, Proposal):
             action = new_action(tool, result, passage, locale=turn.locale)
-            action = replace(action, call_n=None, call_position=None)
             expired = load(turn.locale).notice("expired")
             await self._committer.commit(asking(turn, "expired", action, before=expired))
             return
-        assert tool.word_refusal is not None, f"{tool.name} words no refusal"
-        refused = saying(turn, "expired", tool.word_refusal(result, turn.locale))
-        detail = canonical({"error": result.code, **result.detail})
-        await self._committer.commit(ending(refused, as_="refused", because=result.code, result=detail))
+        await self._committer.commit(refusing(turn, "expired", tool, result))
 
     async def _repeat(self, turn: Turn, pending: Pending, repeat: Repeat) -> None:
         """The same question once more; not for a button that was pressed just before, which is the same press."""
@@ -202,8 +197,7 @@ class Confirming:
         await self._committer.commit(saying(turn, outcome, load(turn.locale).notice(notice)))
 
     def _tool(self, turn: Turn, pending: Pending) -> Tool | None:
-        pack = self._packs.get(turn.business.pack)
-        return next((tool for tool in pack.tools if tool.name == pending.tool), None) if pack else None
+        return tool_of(self._packs.get(turn.business.pack), pending.tool)
 
 
 def _answer(turn: Turn, taken: Taken) -> Answer:

@@ -1,20 +1,19 @@
 """Runs confirmed, approved and allowed actions: once, whole, or not at all."""
 
-from services.agent.core.gate import Allow, Code, rule
 from services.agent.core.pending import Confirmed
 from services.agent.core.turn import Pending, Turn
 from services.agent.evidence import Sealing
 from services.agent.performing import (
-    EXECUTING,
     Performed,
-    Place,
+    denied_now,
     ended_outside,
+    marked,
     perform,
     performed_by,
-    record_of,
-    unperformed,
+    reasons_of,
 )
 from services.agent.ports import Turns
+from services.agent.records import Place
 from services.agent.steps import Ended, Outside, Result, Steps
 from services.agent.writing import call_outside
 from shared.errors import Unavailable
@@ -84,26 +83,26 @@ class Executor:
             result = await self._turns.receipt_of(place.key(turn))
             if result is None:
                 raise
-            return performed_by(turn, tool, proposal, place, result)
+            return performed_by(turn, tool, proposal, place, result, reasons_of(tool, turn.dials))
 
     async def _perform_outside(
         self, turn: Turn, tool: Tool, proposal: Proposal, place: Place, context: ToolContext
     ) -> Performed | None:
         """Marked, called once, ended: what is found marked by a turn that is worked again is not repeated."""
-        mark = Performed(record=record_of(place, "allow", None, EXECUTING), receipt=None)
 
-        async def marked() -> Performed | None:
+        async def begin() -> Performed | None:
             async with self._turns.execution(turn) as execution:
                 locked = await execution.lock(None)
                 if locked is None:
                     return None
-                if not isinstance(rule(tool, locked.dials), Allow):
-                    return unperformed(place, Code.NOT_PERMITTED_AT_LEVEL, {}, decision="deny")
+                if (denied := denied_now(tool, place, locked.dials)) is not None:
+                    return denied
+                mark = marked(tool, place, locked.dials)
                 await execution.record(mark.record)
                 return mark
 
-        begun = await retried(marked)
-        if begun is not mark:
+        begun = await retried(begin)
+        if begun is None or begun.record.decision == "deny":
             return begun
         written = await call_outside(tool, proposal, context, key=place.key(turn))
 

@@ -2,37 +2,14 @@
 
 import json
 from dataclasses import dataclass, replace
-from uuid import uuid5
 
-from services.agent.core.gate import Allow, Code, rule, why
+from services.agent.core.gate import Allow, Code, Dials, rule, why
 from services.agent.core.turn import Turn
 from services.agent.ports import Execution, Receipt, ToolRecord
-from services.agent.writing import done_text, write
-from shared.digest import canonical, digest
-from shared.ids import ActionId
-from shared.llm.port import ToolCall
+from services.agent.records import EXECUTING, Place, record_of, refused
+from services.agent.writing import done_text, proposal_digest, write
+from shared.digest import canonical
 from shared.packs import Done, Proposal, Refusal, Tool, ToolContext
-
-EXECUTING: dict[str, object] = {
-    "status": "executing"
-}  # the record of a call that was made outside, before its end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A call of a turn: the `position`-th of its `n`-th answer."""
-
-    n: int
-    position: int
-    call: ToolCall
-
-    def key(self, turn: Turn) -> ActionId:
-        """What makes an allowed call's write and receipt single: the same call of the same turn, whoever works it.
-
-        Another call in the same place, of a turn that began anew with another model, is another one.
-        """
-        call = f"{self.n}/{self.position}/{self.call.name}/{self.call.arguments}"
-        return ActionId(uuid5(turn.id, call))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,28 +24,39 @@ class Performed:
 async def perform(
     execution: Execution, turn: Turn, tool: Tool, proposal: Proposal, place: Place, context: ToolContext
 ) -> Performed | None:
+    """None: the turn is no longer ours."""
     locked = await execution.lock(None)
     if locked is None:
         return None
-    if not isinstance(rule(tool, locked.dials), Allow):  # the level was lowered since the turn began
-        denied = unperformed(place, Code.NOT_PERMITTED_AT_LEVEL, {}, decision="deny")
-        now = why(tool, locked.dials, rule(tool, locked.dials))
-        return replace(denied, record=replace(denied.record, why=canonical(now)))
-    arguments, shown = canonical(proposal.arguments), canonical(proposal.shown)
-    expected = digest(tool.name, arguments, shown)
-    key = place.key(turn)
-    written = await write(execution, tool, arguments, expected, context, key=key)
+    if (now_denied := denied_now(tool, place, locked.dials)) is not None:
+        return now_denied
+    arguments, expected = canonical(proposal.arguments), proposal_digest(tool, proposal)
+    written = await write(execution, tool, arguments, expected, context, key=place.key(turn))
+    reasons = reasons_of(tool, locked.dials)
     match written:
         case Done(result=result):
-            performed = performed_by(turn, tool, proposal, place, canonical(result))
-            assert performed.receipt is not None, "what ran has a receipt"
-            await execution.receipt(performed.receipt)
-            await execution.record(performed.record)
+            performed = performed_by(turn, tool, proposal, place, canonical(result), reasons)
+            await _store(execution, performed)
             return performed
-        case Refusal(code=code, detail=detail):
-            return unperformed(place, code, dict(detail))
+        case Refusal():
+            return _unperformed(place, written, reasons)
         case Proposal():
-            return unperformed(place, "changed", {"now": dict(written.shown)})
+            changed = Refusal(code="changed", detail={"now": dict(written.shown)})
+            return _unperformed(place, changed, reasons)
+
+
+def denied_now(tool: Tool, place: Place, dials: Dials) -> Performed | None:
+    """What an allowed call comes to when the level was lowered since the turn began; None where it was not."""
+    if isinstance(rule(tool, dials), Allow):
+        return None
+    refusal = Refusal(code=Code.NOT_PERMITTED_AT_LEVEL)
+    return _unperformed(place, refusal, reasons_of(tool, dials), decision="deny")
+
+
+def marked(tool: Tool, place: Place, dials: Dials) -> Performed:
+    """A call that is made outside next: who finds it so does not repeat it."""
+    record = record_of(place, "allow", None, EXECUTING)
+    return Performed(record=replace(record, why=reasons_of(tool, dials)), receipt=None)
 
 
 async def ended_outside(
@@ -79,42 +67,41 @@ async def ended_outside(
     place: Place,
     written: Done | Refusal | None,
 ) -> Performed:
+    reasons = reasons_of(tool, turn.dials)
     match written:
         case Done(result=result):
-            performed = performed_by(turn, tool, proposal, place, canonical(result))
-            assert performed.receipt is not None, "what ran has a receipt"
-            await execution.receipt(performed.receipt)
-        case Refusal(code=code, detail=detail):
-            performed = unperformed(place, code, dict(detail))
+            performed = performed_by(turn, tool, proposal, place, canonical(result), reasons)
+        case Refusal():
+            performed = _unperformed(place, written, reasons)
         case None:
-            performed = replace(unperformed(place, "unknown", {}), unknown=True)
-    await execution.record(performed.record)
+            unknown = _unperformed(place, Refusal(code="unknown"), reasons)
+            performed = replace(unknown, unknown=True)
+    await _store(execution, performed)
     return performed
 
 
-def performed_by(turn: Turn, tool: Tool, proposal: Proposal, place: Place, result: str) -> Performed:
-    arguments, shown = canonical(proposal.arguments), canonical(proposal.shown)
+def performed_by(
+    turn: Turn, tool: Tool, proposal: Proposal, place: Place, result: str, reasons: str
+) -> Performed:
     receipt = Receipt(
-        action=place.key(turn), tool=tool.name, digest=digest(tool.name, arguments, shown), result=result
+        action=place.key(turn), tool=tool.name, digest=proposal_digest(tool, proposal), result=result
     )
-    record = record_of(
-        place, "allow", None, {"done": json.loads(result), "said": done_text(tool, result, turn.locale)}
-    )
+    done = {"done": json.loads(result), "said": done_text(tool, result, turn.locale)}
+    # Whole, however long: cut short it would read as not done.
+    record = replace(record_of(place, "allow", None, {}), result=canonical(done), why=reasons)
     return Performed(record=record, receipt=receipt)
 
 
-def unperformed(place: Place, code: str, detail: dict[str, object], *, decision: str = "refuse") -> Performed:
-    return Performed(record=record_of(place, decision, code, {"error": code, **detail}), receipt=None)
+def reasons_of(tool: Tool, dials: Dials) -> str:
+    """What the gate decides by, as it is stored."""
+    return canonical(why(tool, dials, rule(tool, dials)))
 
 
-def record_of(place: Place, decision: str, reason: str | None, result: dict[str, object]) -> ToolRecord:
-    return ToolRecord(
-        n=place.n,
-        position=place.position,
-        call_id=place.call.id,
-        tool=place.call.name,
-        arguments=place.call.arguments,
-        decision=decision,
-        reason=reason,
-        result=canonical(result),
-    )
+async def _store(execution: Execution, performed: Performed) -> None:
+    if performed.receipt is not None:
+        await execution.receipt(performed.receipt)
+    await execution.record(performed.record)
+
+
+def _unperformed(place: Place, refusal: Refusal, reasons: str, *, decision: str = "refuse") -> Performed:
+    return Performed(record=replace(refused(place, decision, refusal), why=reasons), receipt=None)

@@ -12,11 +12,12 @@ from services.agent.core.reminder import Button, Press, Sent, is_reminders
 from services.agent.core.turn import Pending, Turn, WaitsFor
 from services.agent.ports import Commit, ToolRecord, Trace
 from services.agent.questions import context_of
+from services.agent.writing import refusal_text
 from shared.autonomy import Mode
 from shared.digest import canonical
 from shared.locales import load
 from shared.messages import PROMPT_CHARS_MAX
-from shared.packs import Pack, Refusal, Tool
+from shared.packs import Pack, Refusal, Tool, tool_of
 
 NOT_PERMITTED = "not_permitted"
 CALL = (0, 0)  # the press as a call of the turn: no model's
@@ -57,8 +58,7 @@ class Reminded:
         pending = turn.pending
         if pending is not None and pending.waits_for is WaitsFor.OPERATOR:
             return saying(turn, "still_waiting", load(turn.locale).notice("still_waiting"))
-        pack = self._packs.get(turn.business.pack)
-        tool = next((one for one in pack.tools if one.name == sent.tool), None) if pack else None
+        tool = tool_of(self._packs.get(turn.business.pack), sent.tool)
         passage = rule(tool, turn.dials)
         if tool is None or isinstance(passage, Deny):
             code = passage.code if isinstance(passage, Deny) else Code.UNKNOWN_TOOL
@@ -95,11 +95,9 @@ def _is_about(pending: Pending, sent: Sent) -> bool:
 
 def _refused(turn: Turn, sent: Sent, tool: Tool, passage: Passage, refusal: Refusal) -> Commit:
     """It can't be done, in the pack's words. A question about something else stays open."""
-    assert tool.word_refusal is not None, f"{tool.name} words no refusal"
-    commit = saying(turn, "refused", tool.word_refusal(refusal, turn.locale))
-    result = {"error": refusal.code, **refusal.detail}
+    commit = saying(turn, "refused", refusal_text(tool, refusal, turn.locale))
     because = _why(turn, tool, passage)
-    return _noted(commit, sent, because, decision="refuse", reason=refusal.code, result=result)
+    return _noted(commit, sent, because, decision="refuse", reason=refusal.code, result=refusal.told)
 
 
 def _to_people(turn: Turn, sent: Sent, tool: Tool | None, passage: Passage, code: Code) -> Commit:

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from services.agent.commits import asking, asking_the_next, ending, new_action, saying
+from services.agent.commits import asking, asking_the_next, ending, new_action, refusing, saying
 from services.agent.core.gate import Allow, Ask, Code, Deny, rule
 from services.agent.core.pending import Confirmed
 from services.agent.core.turn import Decided, Pending, Turn
@@ -15,7 +15,7 @@ from shared.autonomy import Asked
 from shared.digest import canonical, digest
 from shared.ids import OutboundId
 from shared.locales import load
-from shared.packs import Done, Pack, Proposal, Refusal, Tool, ToolContext
+from shared.packs import Done, Pack, Proposal, Refusal, Tool, ToolContext, tool_of
 
 
 class Ended(StrEnum):
@@ -68,7 +68,7 @@ class Steps:
             return await self._found(execution, stored, known)
         if confirmed is not None and confirmed.settles and stored.prompt is not None:
             await execution.settle_prompt(stored.prompt.outbound)
-        tool = next((tool for tool in self._pack.tools if tool.name == stored.tool), None)
+        tool = tool_of(self._pack, stored.tool)
         passage = rule(tool, locked.dials)
         whole = digest(stored.tool, stored.arguments, stored.shown) == stored.digest
         if tool is None or isinstance(passage, Deny) or not whole:
@@ -125,7 +125,7 @@ class Steps:
 
     async def _found(self, execution: Execution, stored: Pending, known: str | None) -> Result:
         """An effect outside was called for by an earlier attempt, which stored its receipt or did not live to."""
-        tool = next((tool for tool in self._pack.tools if tool.name == stored.tool), None)
+        tool = tool_of(self._pack, stored.tool)
         if known is None or tool is None:
             return await self._unknown(execution, stored)
         receipt = Receipt(action=stored.id, tool=stored.tool, digest=stored.digest, result=known)
@@ -166,10 +166,7 @@ class Steps:
                 await execution.receipt(receipt)
                 return await self._executed(execution, tool, receipt)
             case Refusal():
-                assert tool.word_refusal is not None, f"{tool.name} words no refusal"
-                commit = saying(turn, Ended.REFUSED, tool.word_refusal(written, turn.locale))
-                refused = canonical({"error": written.code, **written.detail})
-                commit = ending(commit, as_="refused", because=written.code, result=refused)
+                commit = refusing(turn, Ended.REFUSED, tool, written)
                 return await self._commit(execution, Ended.REFUSED, commit)
             case Proposal():
                 ask = passage if isinstance(passage, Ask) else Ask(max(stored.confirmations_needed, 1))

@@ -3,16 +3,17 @@ a customer."""
 
 import asyncio
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import structlog
 from pydantic import ValidationError
 
 from services.agent.core.gate import Code
-from services.agent.ports import Execution
+from services.agent.ports import Execution, Receipt
 from shared.digest import canonical, digest
 from shared.ids import ActionId
-from shared.packs import Done, Proposal, Refusal, Tool, ToolContext
+from shared.packs import Done, Pack, Proposal, Refusal, Tool, ToolContext, tool_of
 
 OUTSIDE_S = 15.0
 
@@ -61,6 +62,18 @@ async def call_outside(
     except Exception:  # whatever a pack's client raises: the call may have arrived
         log.exception("an effect outside has no known end", tool=tool.name, key=str(key))
         return None
+
+
+def done_texts(pack: Pack | None, receipts: Iterable[Receipt], locale: str) -> str:
+    """What receipts say was done, one sentence after another."""
+    ran = ((tool_of(pack, receipt.tool), receipt.result) for receipt in receipts)
+    return " ".join(done_text(tool, result, locale) for tool, result in ran if tool)
+
+
+def refusal_text(tool: Tool, refusal: Refusal, locale: str) -> str:
+    """Why not, and what else is possible, in the pack's words."""
+    assert tool.word_refusal is not None, f"{tool.name} words no refusal"
+    return tool.word_refusal(refusal, locale)
 
 
 def done_text(tool: Tool, result: str, locale: str) -> str:

@@ -16,8 +16,8 @@ from services.agent.core.gate import Code
 from services.agent.core.turn import Caps, StoredCall, Turn, WaitsFor
 from services.agent.engines.calling import RESERVED_USD
 from services.agent.engines.tool_loop import CALLS_MAX, NOTHING_ASKED, NOTHING_DONE, REPLY_CHARS_MAX
-from services.agent.performing import Place
 from services.agent.ports import Going, Receipt, TurnState
+from services.agent.records import Place
 from shared.autonomy import Asked
 from shared.errors import Conflict, Unavailable
 from shared.ids import ActionId, new_id
@@ -685,5 +685,18 @@ async def test_one_whose_level_was_lowered_is_denied_and_stored_so() -> None:
     kiosk.turns.dials = dials(order_outside=2)
     commit = await kiosk.goes_on(one)
     assert kiosk.diary.ordered == []
-    assert [one.decision for one in kiosk.turns.stored_tools] == ["deny"]
+    (stored,) = kiosk.turns.stored_tools
+    assert (stored.decision, json.loads(stored.why)["level"]) == ("deny", 2)
     assert commit.text == "Hello!"
+
+
+@pytest.mark.parametrize("call", [{"name": "note_wish"}, ORDER], ids=["in the record", "outside"])
+async def test_what_the_gate_said_to_an_allowed_call_is_stored_with_it(call: dict[str, Any]) -> None:
+    kiosk = Kiosk(calls(call), HELLO)
+    await kiosk.answer(says("Please do", dials=dials(note_wish=3, order_outside=3)))
+    first = kiosk.turns.stored_tools[0]
+    assert (first.decision, json.loads(first.why)["ruling"], json.loads(first.why)["level"]) == (
+        "allow",
+        "allow",
+        3,
+    )

@@ -1,4 +1,4 @@
-"""What an engine's work on a turn came to. The handler makes a commit of it."""
+"""What an engine's work on a turn came to. `services.agent.answering` makes a commit of it."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

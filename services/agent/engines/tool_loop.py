@@ -8,7 +8,7 @@ import msgspec
 from services.agent.checks import Checks, read_arguments
 from services.agent.commits import new_action
 from services.agent.core.claims import asks_to_confirm, claims_done
-from services.agent.core.gate import Allow, Ask, Code, Deny, holds_the_reply, rule, why
+from services.agent.core.gate import Ask, Code, Deny, holds_the_reply, rule, why
 from services.agent.core.turn import Turn, WaitsFor
 from services.agent.engines.calling import Calling, restored
 from services.agent.engines.outcome import (
@@ -22,11 +22,11 @@ from services.agent.engines.outcome import (
     SoFar,
     Stopped,
 )
-from services.agent.engines.records import denied, record_of, refused, stored_record
 from services.agent.execution import Executor
-from services.agent.performing import EXECUTING, Place
+from services.agent.performing import reasons_of
 from services.agent.ports import Metered, NewAction, Receipt, ToolRecord, Trace, Turns
-from services.agent.writing import done_text
+from services.agent.records import EXECUTING, Place, denied, record_of, refused, stored_record
+from services.agent.writing import done_texts
 from shared.digest import canonical
 from shared.llm.port import (
     Answer,
@@ -39,7 +39,7 @@ from shared.llm.port import (
     UserText,
 )
 from shared.locales import Locale, load
-from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind
+from shared.packs import HAND_OVER, Pack, Refusal, Tool, ToolContext, ToolKind, tool_of
 from shared.words import is_blank
 
 CALLS_MAX = 4
@@ -188,7 +188,7 @@ class ToolLoop:
     async def _one(self, work: Work, place: Place) -> ToolRecord | None:
         """What a call came to; None when the turn is no longer ours."""
         turn = work.turn
-        tool = next((one for one in work.question.pack.tools if one.name == place.call.name), None)
+        tool = tool_of(work.question.pack, place.call.name)
         work.level_0 = work.level_0 or holds_the_reply(tool, turn.dials)
         if (stored := stored_record(turn, place)) is not None:
             work.note(stored, stored=True)
@@ -199,10 +199,10 @@ class ToolLoop:
         if tool is None or isinstance(passage, Deny):
             record = denied(place, tool, passage, work.question.pack)
         elif isinstance(passage, Ask) and (busy := _busy(work)) is not None:
-            record = record_of(place, "refuse", busy, {"error": busy})
+            record = refused(place, "refuse", Refusal(code=busy))
         elif isinstance(arguments := read_arguments(tool, place.call.arguments), str):
-            detail = {"error": Code.BAD_ARGUMENTS, "detail": arguments}
-            record = record_of(place, "refuse", Code.BAD_ARGUMENTS, detail)
+            bad = Refusal(code=Code.BAD_ARGUMENTS, detail={"detail": arguments})
+            record = refused(place, "refuse", bad)
         elif isinstance(passage, Ask):
             record = await self._propose(work, place, tool, arguments, passage)
         elif tool.kind is ToolKind.READ:
@@ -217,7 +217,7 @@ class ToolLoop:
         result = await self._checks.read(work.turn, tool, arguments, work.question.context)
         if isinstance(result, Refusal):
             return refused(place, "allow", result)
-        return record_of(place, "allow", None, dict(result.data))
+        return record_of(place, "allow", None, result.data)
 
     async def _propose(
         self, work: Work, place: Place, tool: Tool, arguments: object, passage: Ask
@@ -233,19 +233,15 @@ class ToolLoop:
     async def _perform(self, work: Work, place: Place, tool: Tool, arguments: object) -> ToolRecord | None:
         """An allowed action: the dry run here, then again with the write, in one transaction with its receipt."""
         turn, context = work.turn, work.question.context
-        allowed = canonical(why(tool, turn.dials, Allow()))
         result = await self._checks.dry_run(turn, tool, arguments, context)
         if isinstance(result, Refusal):
-            record = replace(refused(place, "refuse", result), why=allowed)
+            record = replace(refused(place, "refuse", result), why=reasons_of(tool, turn.dials))
             work.note(record)
             return record
         performed = await self._executor.perform(turn, tool, result, place, context)
         if performed is None:
             return None
-        record = performed.record
-        if record.decision != "deny":  # a denial under the lock says why itself
-            record = replace(record, why=allowed)
-        work.unknown = performed.unknown
+        record, work.unknown = performed.record, performed.unknown
         called = tool.outside and record.decision != "deny"  # what was denied was never marked
         work.note(record, stored=performed.receipt is not None or called)
         work.receipts += [performed.receipt] if performed.receipt else []
@@ -257,13 +253,8 @@ class ToolLoop:
             return
         work.receipts += await self._turns.receipts_of(work.turn)
         if work.receipts and not work.turn.stored_calls:
-            tools = {tool.name: tool for tool in work.question.pack.tools}
-            done = [
-                done_text(tools[one.tool], one.result, work.turn.locale)
-                for one in work.receipts
-                if one.tool in tools
-            ]
-            work.messages.append(UserText(text=DONE_BEFORE.format(done=" ".join(done))))
+            done = done_texts(work.question.pack, work.receipts, work.turn.locale)
+            work.messages.append(UserText(text=DONE_BEFORE.format(done=done)))
 
 
 def _ending(work: Work, answer: Answer, got: Answer | Metered) -> Said | Falls:
