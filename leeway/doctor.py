@@ -1,6 +1,7 @@
 """`leeway doctor`: what is wrong with this installation, and what to do about it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -72,16 +73,18 @@ def doctor(
 
 
 async def _examine(data: Path) -> bool:
+    """Closed in order also when the reader goes away between two lines (`leeway doctor | head`)."""
     healthy = True
-    async for finding in _findings(data):
-        line = Text().append(f"{finding.health:<5}", style=STYLES[finding.health])
-        line.append(f"{finding.what:<{WORDS_WIDTH}}").append(shown(finding.said))
-        console.print(line, soft_wrap=True)
-        healthy = healthy and finding.health is not Health.FIX
+    async with aclosing(_findings(data)) as findings:
+        async for finding in findings:
+            line = Text().append(f"{finding.health:<5}", style=STYLES[finding.health])
+            line.append(f"{finding.what:<{WORDS_WIDTH}}").append(shown(finding.said))
+            console.print(line, soft_wrap=True)
+            healthy = healthy and finding.health is not Health.FIX
     return healthy
 
 
-async def _findings(data: Path) -> AsyncIterator[Finding]:
+async def _findings(data: Path) -> AsyncGenerator[Finding]:
     try:
         installation = the_one_meant(data)
     except Misconfigured as error:
@@ -94,12 +97,10 @@ async def _findings(data: Path) -> AsyncIterator[Finding]:
     said = f"nest (drain {times.drain:g} s, so the stop signal's grace must be {times.grace:g} s)"
     yield Finding(health=Health.OK, what="time-outs", said=said)
     yield _secret_key(settings)
-    async for finding in _model(settings):
-        yield finding
-    async for finding in _database(settings):
-        yield finding
-    async for finding in _broker(installation):
-        yield finding
+    for part in (_model(settings), _database(settings), _broker(installation)):
+        async with aclosing(part):
+            async for finding in part:
+                yield finding
 
 
 def _secret_key(settings: Settings) -> Finding:
@@ -110,7 +111,7 @@ def _secret_key(settings: Settings) -> Finding:
     return Finding(health=Health.OK, what="secret key", said="well formed")
 
 
-async def _model(settings: Settings) -> AsyncIterator[Finding]:
+async def _model(settings: Settings) -> AsyncGenerator[Finding]:
     try:
         model = await configured_model(settings, load_packs())
     except LeewayError as error:
@@ -131,7 +132,7 @@ async def _model(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding(health=Health.NOTE, what="prices", said=said)
 
 
-async def _database(settings: Settings) -> AsyncIterator[Finding]:
+async def _database(settings: Settings) -> AsyncGenerator[Finding]:
     url = settings.database_url.get_secret_value()
     try:
         database = await open_pool(url, size=1, timeouts=settings.timeouts, role=OWNER)
@@ -140,15 +141,16 @@ async def _database(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding(health=Health.FIX, what="database", said=said)
         return
     try:
-        async for finding in _of_database(database, settings):
-            yield finding
+        async with aclosing(_of_database(database, settings)) as findings:
+            async for finding in findings:
+                yield finding
     except LeewayError as error:
         yield Finding(health=Health.FIX, what="database", said=str(error))
     finally:
         await database.close()
 
 
-async def _of_database(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+async def _of_database(database: Database, settings: Settings) -> AsyncGenerator[Finding]:
     clock = SystemClock()
     before = clock.now()
     server = (await database.fetch(QUERIES["server"]))[0]
@@ -224,7 +226,7 @@ async def _sealed(database: Database, settings: Settings) -> Finding:
     return Finding(health=Health.OK, what="channels", said=said)
 
 
-async def _broker(installation: Installation) -> AsyncIterator[Finding]:
+async def _broker(installation: Installation) -> AsyncGenerator[Finding]:
     if installation.embedded:
         yield Finding(health=Health.OK, what="broker", said="in the process's memory")
         return

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from shared.database.migrate import PIPELINE, read_migrations
 from shared.packs import load_packs, migrations_of
 from shared.secrets import new_key
 from shared.topology import DEAD_QUEUE, DEAD_QUEUE_ARGUMENTS, WORK_QUEUE
-from tests.support.commands import environment, leeway
+from tests.support.commands import LEEWAY, environment, leeway
 from tests.support.factories import ground
 
 pytestmark = pytest.mark.postgres
@@ -93,6 +94,22 @@ async def test_doctor_goes_on_when_one_thing_is_away(database_url: str, tmp_path
         assert f"FIX  {what:<14} " in ended.out
     assert "OPENAI_API_KEY" in ended.out
     assert "RabbitMQ is away" in ended.out
+
+
+async def test_doctor_says_nothing_when_its_reader_goes_away(database_url: str, tmp_path: Path) -> None:
+    """As `leeway doctor | head -6` does, between two findings about the database."""
+    env = environment(LEEWAY_DATABASE_URL=database_url, LEEWAY_AMQP_URL=NOWHERE, LEEWAY_SECRET_KEY=new_key())
+    env |= {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONUNBUFFERED": "1"}
+    reads, writes = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *LEEWAY, "doctor", cwd=tmp_path, env=env, stdout=writes, stderr=asyncio.subprocess.PIPE
+    )
+    os.close(writes)
+    with os.fdopen(reads, "rb") as printed:
+        while not (await asyncio.to_thread(printed.readline)).startswith(b"ok   database"):
+            pass
+    _, err = await process.communicate()
+    assert (process.returncode, err.decode()) == (1, "")
 
 
 async def test_the_key_that_does_not_open_the_secrets_is_found(database_url: str, tmp_path: Path) -> None:
