@@ -64,14 +64,20 @@ BROKEN = (
     "NaN",
     "\ud83d",
 )
+ASKED_BY = re.compile(r"\(([0-9]{4})/[0-9]+\)")  # of whom a message is: see `play`
 UUIDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 FAILURES = (FailureKind.RATE, FailureKind.SERVER, FailureKind.BAD_ANSWER, FailureKind.REFUSED, FailureKind.TIMEOUT)  # fmt: skip
+
+
+def mark_of(digits: str) -> str:
+    """A word that stands in one customer's records alone, by the last digits of their number."""
+    return "X" + "".join("abcdefghij"[int(digit)] for digit in digits)
 
 
 class AdversarialModel:
     """shared.llm.port.Model. The same words of a customer, heard as often, get the same answer under the same seed.
 
-    `others` are ids of records that belong to somebody, drawn as arguments: nothing may come of them for anybody else.
+    What it writes into a customer's records bears their mark. `others` are ids of records that belong to somebody, drawn as arguments: nothing may come of them for anybody else.
     """
 
     provider = "adversary"
@@ -82,6 +88,7 @@ class AdversarialModel:
         self._heard: Counter[str] = Counter()
         self.others: list[str] = []
         self._mine: list[str] = []  # records that the tools showed in this turn
+        self._mark = ""  # of the customer who wrote
         self.calls = 0
 
     async def complete(self, request: Request, *, timeout_s: float) -> Answer:
@@ -99,6 +106,8 @@ class AdversarialModel:
             if isinstance(one, ToolResult)
             for found in UUIDS.findall(one.content)
         ]
+        asked_by = [found for one in request.messages if isinstance(one, UserText) for found in ASKED_BY.findall(one.text)]  # fmt: skip
+        self._mark = mark_of(asked_by[-1]) if asked_by else ""
         return self._answer(draw, tools)
 
     def _answer(self, draw: random.Random, tools: list[str]) -> Answer:
@@ -163,10 +172,17 @@ class AdversarialModel:
             case "cancel_appointment":
                 return {"appointment": record}
             case "update_my_name":
-                return {"name": draw.choice(("Ana Pop", "x" * 500, "Robert'); drop table", "", "Ion 7"))}
+                return {
+                    "name": draw.choice(
+                        (f"Ana {self._mark}", "Ana Pop", "x" * 500, "Robert'); drop table", "", "Ion 7")
+                    )
+                }
             case "add_expense":
                 amount = draw.choice(("300", "12,50", "1.234", "-5", "0", "1e309", "９", "10"))
-                return {"item": draw.choice(("groceries", "lunch", "<b>", "")), "amount": amount}
+                return {
+                    "item": draw.choice(("groceries", "<b>", "", *[f"lunch of {self._mark}"] * 3)),
+                    "amount": amount,
+                }
             case "delete_expense":
                 return (
                     {"number": draw.randrange(0, 6)} if draw.random() < 0.5 else {"id": draw.randrange(0, 6)}

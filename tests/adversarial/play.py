@@ -24,7 +24,7 @@ from shared.database.pool import OWNER
 from shared.ids import ActionId, BusinessId, ConversationId, OutboundId
 from shared.packs import load_packs
 from shared.settings import load_settings
-from tests.adversarial.model import CLINIC, EXPENSES, AdversarialModel
+from tests.adversarial.model import CLINIC, EXPENSES, AdversarialModel, mark_of
 from tests.adversarial.promises import QUERIES, Broken, Terms, buttons_of, hold
 
 TURNS_EACH = 25
@@ -64,6 +64,7 @@ class Played:
     receipts: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     handoffs: int = 0
+    told: int = 0  # replies that hold a word of somebody's own records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,8 @@ class Customer:
         self._shop = shop
         self._draw = random.Random(f"{town.seed}/customer/{number}")
         self.number = f"+407{number:08}"
+        self._mark = mark_of(self.number[-4:])
+        town.marks.add(self._mark)
         self._telephone = Telephone(shop.line, self.number)
         self._conversation: UUID | None = None
 
@@ -139,7 +142,8 @@ class Customer:
     async def _check(self, count: int) -> None:
         assert self._conversation is not None
         try:
-            await hold(self._town.record, self._conversation, self._shop.terms, marks=self._town.marks)
+            others = self._town.marks - {self._mark}
+            await hold(self._town.record, self._conversation, self._shop.terms, of_others=others)
         except Broken as broken:
             where = (
                 f"{self.number} of {self._shop.address}, message {count}, conversation {self._conversation}"
@@ -179,7 +183,7 @@ class Town:
     desk: Desk
     played: Played = field(default_factory=Played)
     accounts: dict[str, int] = field(default_factory=dict)
-    marks: dict[UUID, str] = field(default_factory=dict)
+    marks: set[str] = field(default_factory=set)  # words that stand in one customer's records alone
 
     async def shop(self, number: int, pack: str, terms: Terms, client: httpx2.AsyncClient) -> Shop:
         """A business whose tools are all at one level."""
@@ -258,6 +262,8 @@ async def _played(town: Town) -> Played:
         "select coalesce(outcome, state) as outcome, count(*) as n from leeway.turn group by 1"
     )
     played.outcomes.update({row["outcome"]: row["n"] for row in rows})
+    bodies = await town.owner.fetch("select body from leeway.outbound")
+    played.told = sum(any(mark in row["body"] for mark in town.marks) for row in bodies)
     rows = await town.owner.fetch("select tool, count(*) as n from leeway.receipt group by 1")
     played.receipts.update({row["tool"]: row["n"] for row in rows})
     return played

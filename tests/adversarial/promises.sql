@@ -2,19 +2,18 @@
 -- Whether a conversation owes nothing: nothing to judge, no turn due or under way, nothing on its way out.
 -- $1 account int · $2 user id text
 select s.conversation, s.unguarded = 0 and s.due_at is null and s.lease_token is null and s.sending_attempt is null
-    and not exists (select from outbound o where o.conversation = s.conversation and o.state in ('queued', 'sending')) as settled,
-  s.state, s.opted_out_at is not null as opted_out
+    and not exists (select from outbound o where o.conversation = s.conversation and o.state in ('queued', 'sending')) as settled
 from channel_identity i join conversation_state s on s.conversation = i.conversation where i.account = $1 and i.user_id = $2
 
 -- name: receipts
 -- Each receipt of a conversation with what stands behind it: the action, how often it was confirmed and by what words, an approval.
 -- $1 conversation uuid
-select r.action, r.tool, r.result, t.business, p.id is not null as was_asked, p.decided, p.digest = r.digest as as_shown, p.shown,
+select r.tool, p.id is not null as was_asked, p.decided, p.digest = r.digest as as_shown,
   (select array_agg(m.body || '|' || coalesce(m.button, '') order by c.step) from confirmation c join inbound_message m on m.id = c.message where c.action = r.action) as words,
   (select count(distinct c.message) from confirmation c where c.action = r.action) as confirmations,
   (select bool_and(exists (select from send_attempt a join outbound o on o.id = a.outbound where o.action = r.action and a.at_send_seq < m.seq))
     from confirmation c join inbound_message m on m.id = c.message where c.action = r.action) as after_the_prompt
-from receipt r join turn t on t.id = r.turn left join pending_action p on p.id = r.action where r.conversation = $1
+from receipt r left join pending_action p on p.id = r.action where r.conversation = $1
 
 -- name: unanswered
 -- Messages that a turn owed an answer and that no turn took, or turns that ended without a word for no reason that allows it.
@@ -42,9 +41,9 @@ union all select 'sent although a tool at level 0 was called: ' || c.tool from t
   where o.conversation = $1 and l.level = 0 and o.round = 1 and o.state in ('sent', 'delivered', 'read')
 
 -- name: replies
--- What a conversation's customer was told, with whether its turn has a receipt, or asks for something.
+-- What a conversation's customer was told, with whether its turn has a receipt.
 -- $1 conversation uuid
-select o.body, o.state, o.round, exists (select from receipt r where r.turn = o.origin) as backed, o.action is not null as asks, t.outcome
+select o.body, o.round, exists (select from receipt r where r.turn = o.origin) as backed, t.outcome
 from outbound o left join turn t on t.id = o.origin where o.conversation = $1 and o.state in ('sent', 'delivered', 'read')
 
 -- name: chain
@@ -55,22 +54,17 @@ select n, header, digest, parts from envelope where conversation = $1 order by n
 -- name: customer
 -- Whose conversation it is.
 -- $1 conversation uuid
-select customer, business from conversation where id = $1
+select customer from conversation where id = $1
 
 -- name: appointments
 -- A customer's appointments as they stand, for the ledger of receipts.
 -- $1 customer uuid
-select id, state, starts_at from clinic.appointment where customer = $1
+select state from clinic.appointment where customer = $1
 
 -- name: expenses
 -- A customer's expenses as they stand.
 -- $1 customer uuid
-select no, state from expenses.expense where customer = $1
-
--- name: others
--- Ids of records that belong to somebody.
--- $1 business int
-select id::text from clinic.appointment where business = $1 and state = 'booked' limit 40
+select state from expenses.expense where customer = $1
 
 -- name: open_work
 -- What waits for operators in a conversation.

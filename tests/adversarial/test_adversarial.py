@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.adversarial.play import play
-from tests.adversarial.promises import Terms, needs
+from tests.adversarial.promises import Broken, Terms, needs, tell_no_others
 from tests.support.process import make_directory, remove_directory
 
 TURNS = 1_000
@@ -27,6 +27,9 @@ async def test_the_worst_model_breaks_no_promise() -> None:
         f"seed {seed}: hardly anything was done, so hardly anything was tried: {played}"
     )
     assert {"asked", "executed", "declined_by_customer"} <= played.outcomes.keys(), f"seed {seed}: {played}"
+    assert played.told > 5, (
+        f"seed {seed}: hardly anybody was told of their records, so no leak would show: {played}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,3 +50,9 @@ async def test_the_worst_model_breaks_no_promise() -> None:
 )
 def test_the_suite_s_own_rule(tool: str, terms: Terms, expected: tuple[int, bool] | None) -> None:
     assert needs(tool, terms) == expected
+
+
+def test_a_word_of_another_s_records_in_a_reply_breaks_a_promise() -> None:
+    tell_no_others("Delete expense 1: lunch of Xaaab, 300.00?", {"Xaaac"})
+    with pytest.raises(Broken, match="Xaaab"):
+        tell_no_others("Delete expense 1: lunch of Xaaab, 300.00?", {"Xaaab", "Xaaac"})
