@@ -143,11 +143,10 @@ async def _found(here: Office, name: str) -> tuple[OutboundId, Seen]:
 
 def _report(outcome: Outcome, name: str) -> None:
     match outcome:
-        case TextChanged(round=round_, text=text):
+        case TextChanged(text=text):
             errors.print(sentence(outcome), markup=False)
             console.print(shown(text), markup=False, soft_wrap=True)
             console.print(f"leeway drafts show {shown(name.partition('@')[0])}", markup=False, style="dim")
-            assert round_
             raise typer.Exit(1)
         case MayHaveArrived():
             errors.print(f"{sentence(outcome)} To send it: --again", markup=False)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final
 
 from leeway.evals.acting import Actor, CannotAct
@@ -53,12 +52,6 @@ class Played:
         """Of one that must fail: every check failed that must, and no other."""
         must = set(self.loaded.script.deliberate)
         return {one.check for one in self.failed} == must if must else not self.failed
-
-    @property
-    def cost_usd(self) -> Decimal | None:
-        """None where the cost of a call is not known."""
-        costs = [call["cost_usd"] for call in self.calls]
-        return None if any(cost is None for cost in costs) else sum(costs, Decimal(0))
 
 
 class Player:

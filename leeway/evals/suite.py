@@ -100,6 +100,7 @@ class Run:
 
     @property
     def cost_usd(self) -> Decimal | None:
+        """None where the cost of a call is not known."""
         costs = [call["cost_usd"] for call in self.calls]
         return None if any(cost is None for cost in costs) else sum(costs, Decimal(0))
 

@@ -34,7 +34,6 @@ DRAFTS: Final = {
     "suggest": "the mode is suggest",
     "unbacked_claim": "it claims something that was not done",
 }
-RULINGS: Final = {"allow": "runs", "ask": "is asked", "deny": "is denied", "refuse": "is refused"}
 
 
 def told(code: str | None, words: dict[str, str]) -> str:

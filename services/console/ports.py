@@ -10,7 +10,7 @@ from services.console.core.drafts import Draft, DryRun, Order, Seen
 from services.console.core.handoffs import Handoff
 from services.console.core.row import Row
 from shared.audit import Note
-from shared.ids import ActionId, BusinessId, ConversationId, OutboundId
+from shared.ids import ActionId, ConversationId, OutboundId
 from shared.tickets import Stage
 
 
@@ -19,9 +19,6 @@ class Sitting(Protocol):
 
     Every writing method raises Unavailable when the row it is about is no longer as it was read, which the lock forbids.
     """
-
-    @property
-    def business(self) -> BusinessId: ...
 
     @property
     def row(self) -> Row:

@@ -1,7 +1,7 @@
 -- name: lock_row
 -- The one row that decides, locked first: whoever changes what is known of, owed to or allowed for the customer meets here.
 -- $1 conversation uuid
-select s.business, s.version, s.unguarded, s.customer_seq, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out
+select s.business, s.unguarded, s.customer_seq, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out
 from conversation_state s where s.conversation = $1 order by s.conversation for no key update
 
 -- name: draft

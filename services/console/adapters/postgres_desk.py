@@ -52,7 +52,6 @@ class PostgresSitting:
         self._conversation = conversation
         self.business = BusinessId(row["business"])
         self.row = Row(
-            version=row["version"],
             unguarded=row["unguarded"],
             customer_seq=row["customer_seq"],
             in_handoff=row["state"] == "handoff",

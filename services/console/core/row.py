@@ -7,7 +7,6 @@ from dataclasses import dataclass
 class Row:
     """What is known of, owed to and allowed for one customer, as far as a person's decision asks."""
 
-    version: int
     unguarded: int
     customer_seq: int
     in_handoff: bool
