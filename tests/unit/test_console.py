@@ -1,6 +1,8 @@
 """What the desk says and how lists name things: by value."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, get_args
 from uuid import UUID
 
@@ -35,6 +37,15 @@ def test_every_outcome_has_a_sentence(kind: type) -> None:
 def test_a_sentence_names_who_was_first_and_when() -> None:
     said = sentence(o.AlreadyDecided(by="ana", what="edit", at=AT))
     assert said == "Already decided by ana (edited and sent, 2026-12-03 10:00 UTC)."
+
+
+def test_every_end_of_an_action_has_words() -> None:
+    schema = (Path(__file__).parents[2] / "shared/database/schema.sql").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"check \(state in \(('customer', 'operator', [^)]*)\)\)", schema)
+    states = set(re.findall(r"'(\w+)'", listed)) - {"operator"}
+    assert len(states) > 5
+    for state in states:
+        assert f"({state})" not in sentence(o.RequestClosed(state=state)), state
 
 
 @given(st.uuids(), st.integers(6, 32))

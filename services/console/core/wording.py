@@ -30,6 +30,7 @@ _ACTIONS: Final = {
     "cleared": "it was withdrawn",
     "replaced": "another request took its place",
     "superseded": "its question was never sent",
+    "unknown": "nobody knows whether it was carried out",
 }
 
 
