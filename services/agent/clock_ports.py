@@ -70,7 +70,7 @@ class ReminderRecord(Protocol):
     def tenant(self, business: BusinessId, pack: str) -> AbstractAsyncContextManager[Sql]: ...
 
 
-class Reminders(Protocol):
+class SentReminders(Protocol):
     """What a press on a reminder's button is looked up in."""
 
     async def reminder(self, conversation: ConversationId, key: UUID) -> Sent | None:

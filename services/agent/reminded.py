@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from services.agent.checks import Checks, read_arguments
-from services.agent.clock_ports import Reminders
+from services.agent.clock_ports import SentReminders
 from services.agent.commits import asking, ending, new_action, saying, silent
 from services.agent.committing import Committer
 from services.agent.core.gate import Ask, Code, Deny, Passage, holds_the_reply, rule, why
@@ -25,7 +25,7 @@ CALL = (0, 0)  # the press as a call of the turn: no model's
 
 class Reminded:
     def __init__(
-        self, *, reminders: Reminders, checks: Checks, committer: Committer, packs: Mapping[str, Pack]
+        self, *, reminders: SentReminders, checks: Checks, committer: Committer, packs: Mapping[str, Pack]
     ) -> None:
         self._reminders = reminders
         self._checks = checks

@@ -74,7 +74,7 @@ class Visits:
 
 @dataclass
 class Kept:
-    """services.agent.clock_ports.Reminders in memory, by conversation and key."""
+    """services.agent.clock_ports.SentReminders in memory, by conversation and key."""
 
     sent: dict[tuple[ConversationId, UUID], Sent] = field(default_factory=dict)
 

@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 
 
 class PostgresClocks:
-    """services.agent.clock_ports.ClockRecord, ReminderRecord and Reminders. `pack_queries`: each pack's, by its name."""
+    """services.agent.clock_ports.ClockRecord, ReminderRecord and SentReminders. `pack_queries`: each pack's, by its name."""
 
     def __init__(self, database: Database, *, pack_queries: Mapping[str, Queries]) -> None:
         self._database = database
