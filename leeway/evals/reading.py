@@ -116,9 +116,8 @@ def _validated(path: Path, content: Any, model: type[Model]) -> Model:
         return model.model_validate(_plain(content))
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False, include_input=False)
-        first = max(
-            errors, key=lambda one: len(one["loc"])
-        )  # the deepest: of a union, the member that was meant
+        # The deepest: of a union, the member that was meant.
+        first = max(errors, key=lambda one: len(one["loc"]))
         what = first["msg"].removeprefix("Value error, ")
         where = ".".join(str(part) for part in first["loc"])
         raise BadScript(f"{path}:{line_of(content, first['loc'])}: {where or 'script'}: {what}.") from None

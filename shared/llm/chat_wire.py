@@ -49,11 +49,8 @@ CUT: Mapping[str, Finish] = {
 BROKEN_OFF = frozenset(
     {"error", "abort"}  # what gateways and vLLM say when the model died under way
     | {"insufficient_system_resource"}  # DeepSeek
-    | {
-        "function_call_filter",
-        "malformed_function_call",
-        "unexpected_tool_call",
-    }  # Gemini: a call in bad form
+    # Gemini: a call in bad form
+    | {"function_call_filter", "malformed_function_call", "unexpected_tool_call"}
 )
 
 

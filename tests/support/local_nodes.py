@@ -27,9 +27,8 @@ from tests.support.nodes import (
 from tests.support.process import Process, free_port, make_directory, remove_directory, wait_until
 
 POSTGRES_OLDEST = 15
-RABBITMQ_SCRIPTS = Path(
-    "/usr/lib/rabbitmq/bin"
-)  # Debian's rabbitmq-server on PATH changes user and directories
+# Debian's rabbitmq-server on PATH changes user and directories.
+RABBITMQ_SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 RABBITMQ_PLUGINS = "[rabbitmq_management]."
 INSTALL_SECONDS = 600
 SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")

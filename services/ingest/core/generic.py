@@ -69,9 +69,8 @@ def parse(body: bytes, *, webhook_id: str, verifies_phones: bool, now: datetime)
     """
     try:
         event = Event.model_validate_json(body)
-    except (
-        ValidationError
-    ):  # no event of ours, or one in a spelling of JSON that only the patient reader takes
+    except ValidationError:
+        # No event of ours, or one in a spelling of JSON that only the patient reader takes.
         content = parse_json(body)
         if not isinstance(content, dict) or not isinstance(content.get("type"), str):
             raise Malformed("the body must be an object with a type") from None
