@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import date
 from uuid import UUID
 
+from services.agent.core.history import history
 from services.agent.core.prompt import VERSION, system_prompt, tool_specs
-from services.agent.core.turn import Turn, WaitsFor, history
+from services.agent.core.turn import Turn, WaitsFor
 from services.agent.engines.tool_loop import Question
 from services.agent.ports import Turns
 from shared.clock import Clock

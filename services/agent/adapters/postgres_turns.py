@@ -2,36 +2,31 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from services.agent.adapters.rows import read_decision, read_dials, read_turn
+from services.agent.adapters.arguments import commit_arguments, sealed_of, tool_arrays
+from services.agent.adapters.postgres_execution import PostgresExecution
+from services.agent.adapters.rows import NOT_WRITTEN, read_committed, read_turn
 from services.agent.core.turn import Turn
 from services.agent.ports import (
     CallRecord,
     Commit,
     Committed,
     Going,
-    Locked,
-    NewAction,
     Receipt,
-    Sealed,
     Share,
     ToolRecord,
 )
-from shared.autonomy import Asked
-from shared.database import Database, Queries, Tenant, Transaction, load_queries
+from shared.database import Database, Queries, load_queries
 from shared.ids import (
     ActionId,
     BusinessId,
     CallId,
     ConversationId,
     LeaseToken,
-    MessageId,
-    OutboundId,
     new_id,
     random_token,
 )
@@ -42,7 +37,6 @@ from shared.work.presence import Presence
 
 QUERIES = load_queries(Path(__file__).with_name("turns.sql"))
 BATCH_MOST = 100
-NOT_WRITTEN = Committed(written=False, live=False, again=False)
 
 Begin = tuple[Turn, CallId, int, int, Decimal | None, Sequence[ToolRecord]]
 End = tuple[Turn, CallRecord]
@@ -127,7 +121,7 @@ class PostgresTurns:
             self._provider,
             self._model,
             [reserved for *_, reserved, _ in begins],
-            *_tool_arrays([(turn, tools) for turn, *_, tools in begins]),
+            *tool_arrays([(turn, tools) for turn, *_, tools in begins]),
         )
         going = {
             row["conversation"]: Going(
@@ -188,8 +182,8 @@ class PostgresTurns:
             return await self._plain.submit(commit)
         if commit.last_call is not None:
             await self.end_call(commit.turn, commit.last_call)
-        rows = await self._database.fetch(QUERIES["commit_full"], *_full(commit))
-        return _committed(rows)
+        rows = await self._database.fetch(QUERIES["commit_full"], *commit_arguments(commit))
+        return read_committed(rows)
 
     async def _commit_plain(self, commits: Sequence[Commit]) -> Sequence[Committed]:
         calls = [_call(one) for one in commits]
@@ -214,10 +208,10 @@ class PostgresTurns:
             [one.turn.attempt for one in commits],
             [call.n for call in calls],
             [call.answer for call in calls],
-            [_sealed(one).n for one in commits],
-            [_sealed(one).header for one in commits],
-            [_sealed(one).digest for one in commits],
-            [_sealed(one).parts for one in commits],
+            [sealed_of(one).n for one in commits],
+            [sealed_of(one).header for one in commits],
+            [sealed_of(one).digest for one in commits],
+            [sealed_of(one).parts for one in commits],
         )
         written = {
             row["conversation"]: Committed(written=True, live=row["live"], again=row["again"]) for row in rows
@@ -243,7 +237,7 @@ class PostgresTurns:
         return self._database.tenant(business, self._pack_queries[pack])
 
     @asynccontextmanager
-    async def execution(self, turn: Turn) -> AsyncIterator["PostgresExecution"]:
+    async def execution(self, turn: Turn) -> AsyncIterator[PostgresExecution]:
         async with self._database.transaction() as transaction:
             yield PostgresExecution(transaction, turn, self._pack_queries[turn.business.pack])
 
@@ -282,173 +276,6 @@ class PostgresTurns:
         return len(await self._database.fetch(QUERIES["lose_calls"]))
 
 
-class PostgresExecution:
-    """services.agent.ports.Execution over one open transaction."""
-
-    def __init__(self, transaction: Transaction, turn: Turn, queries: Queries) -> None:
-        self._transaction = transaction
-        self._turn = turn
-        self._queries = queries
-
-    async def lock(self, action: ActionId | None) -> Locked | None:
-        turn = self._turn
-        rows = await self._transaction.fetch(QUERIES["lock_row"], turn.conversation, turn.token, turn.epoch)
-        if not rows:
-            return None
-        dials = read_dials(rows[0])
-        if action is None:
-            return Locked(dials=dials, pending=None, confirmations=0)
-        if turn.pending is None or turn.pending.id != action:
-            return None
-        rows = await self._transaction.fetch(
-            QUERIES["lock_action"], turn.conversation, action, turn.pending.waits_for.value
-        )
-        if not rows:
-            return None
-        row = rows[0]
-        stored = replace(
-            turn.pending,
-            tool=row["tool"],
-            arguments=row["arguments"],
-            shown=row["shown"],
-            digest=row["digest"],
-            summary=row["summary"],
-            confirmations_needed=row["confirmations_needed"],
-            asked=Asked(row["asked"]),
-            step=row["step"],
-            repeats=row["repeats"],
-            decision=read_decision(row["decided"], row["decided_why"], row["decided_by"]),
-            executing=row["executing"],
-        )
-        return Locked(dials=dials, pending=stored, confirmations=row["confirmations"])
-
-    async def confirm(self, action: ActionId, message: MessageId) -> int:
-        rows = await self._transaction.fetch(QUERIES["confirm"], action, self._turn.business.id, message)
-        return int(rows[0]["had"])
-
-    async def settle_prompt(self, prompt: OutboundId) -> None:
-        await self._transaction.fetch(QUERIES["settle_prompt"], prompt)
-
-    def tenant(self) -> AbstractAsyncContextManager[Tenant]:
-        return self._transaction.tenant(self._turn.business.id, self._queries)
-
-    async def receipt(self, receipt: Receipt) -> None:
-        await self._transaction.fetch(
-            QUERIES["receipt"],
-            new_id(),
-            self._turn.business.id,
-            self._turn.conversation,
-            receipt.action,
-            self._turn.id,
-            receipt.tool,
-            receipt.digest,
-            receipt.result,
-        )
-
-    async def record(self, tool: ToolRecord) -> None:
-        await self._transaction.fetch(
-            QUERIES["record_tool"],
-            self._turn.id,
-            self._turn.business.id,
-            tool.n,
-            tool.position,
-            storable(tool.call_id),
-            storable(tool.tool),
-            storable(tool.arguments),
-            tool.decision,
-            tool.reason,
-            tool.result,
-            tool.why,
-        )
-
-    async def executing(self, action: ActionId) -> None:
-        await self._transaction.fetch(QUERIES["executing"], action)
-
-    async def commit(self, commit: Commit) -> Committed:
-        return _committed(await self._transaction.fetch(QUERIES["commit_full"], *_full(commit)))
-
-
 def _call(commit: Commit) -> CallRecord:
     assert commit.last_call is not None, "a plain commit closes its call"
     return commit.last_call
-
-
-def _committed(rows: Sequence[Mapping[str, Any]]) -> Committed:
-    if not rows:
-        return NOT_WRITTEN
-    return Committed(written=True, live=rows[0]["live"], again=rows[0]["again"])
-
-
-def _sealed(commit: Commit) -> Sealed:
-    assert commit.sealed is not None, "a commit carries its evidence"
-    return commit.sealed
-
-
-def _full(commit: Commit) -> tuple[Any, ...]:
-    turn, again, sealed = commit.turn, commit.asks_again, _sealed(commit)
-    return (
-        turn.conversation,
-        turn.token,
-        turn.id,
-        commit.seq_to,
-        turn.epoch,
-        commit.state.value,
-        commit.outcome,
-        commit.outbound,
-        storable(commit.text) if commit.text is not None else None,
-        commit.buttons,
-        turn.mode.value,
-        commit.receipt,
-        commit.held,
-        commit.ends,
-        commit.ends_as,
-        commit.ends_because,
-        commit.ends_result,
-        *_asks(commit.asks),
-        turn.customer,
-        *((again.action, again.step, again.repeats, again.clock_from) if again else (None,) * 4),
-        commit.to_operator,
-        commit.handoff,
-        new_id() if commit.dead else None,
-        commit.flag,
-        turn.decides,
-        sealed.n,
-        sealed.header,
-        sealed.digest,
-        sealed.parts,
-        *_tool_arrays([(turn, commit.tools)])[1:],
-    )
-
-
-def _asks(asks: NewAction | None) -> tuple[Any, ...]:
-    if asks is None:
-        return (None,) * 11
-    return (
-        asks.id,
-        asks.tool,
-        storable(asks.arguments),
-        storable(asks.shown),
-        asks.digest,
-        storable(asks.summary),
-        asks.confirmations_needed,
-        asks.asked.value,
-        asks.waits_for.value,
-        asks.call_n,
-        asks.call_position,
-    )
-
-
-def _tool_arrays(tools: Sequence[tuple[Turn, Sequence[ToolRecord]]]) -> tuple[list[Any], ...]:
-    records = [(turn, record) for turn, of_turn in tools for record in of_turn]
-    return (
-        [turn.id for turn, _ in records],
-        [record.n for _, record in records],
-        [record.position for _, record in records],
-        [storable(record.call_id) for _, record in records],
-        [storable(record.tool) for _, record in records],
-        [storable(record.arguments) for _, record in records],
-        [record.decision for _, record in records],
-        [record.reason for _, record in records],
-        [record.result for _, record in records],
-        [record.why for _, record in records],
-    )

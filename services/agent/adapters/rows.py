@@ -1,4 +1,4 @@
-"""A claimed row as the turn it is."""
+"""Rows as the values they are: a claimed turn, dials, a decision, a commit."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -22,6 +22,7 @@ from services.agent.core.turn import (
     Turn,
     WaitsFor,
 )
+from services.agent.ports import Committed
 from shared.autonomy import Asked, Mode, strictest
 from shared.ids import BusinessId, OutboundId
 from shared.messages import MessageKind, Verdict
@@ -35,6 +36,8 @@ PROMPT_STATES: Mapping[str, PromptState] = {
     "delivered": PromptState.SENT,
     "read": PromptState.SENT,
 }
+
+NOT_WRITTEN = Committed(written=False, live=False, again=False)
 
 Row = Mapping[str, Any]
 
@@ -98,6 +101,13 @@ def read_dials(row: Row) -> Dials:
 
 def read_decision(decided: str | None, reason: str | None, by: str | None) -> Decision | None:
     return Decision(decided=Decided(decided), reason=reason, by=by or "") if decided else None
+
+
+def read_committed(rows: Sequence[Row]) -> Committed:
+    """What a commit's statement returned; nothing: the lease was another's."""
+    if not rows:
+        return NOT_WRITTEN
+    return Committed(written=True, live=rows[0]["live"], again=rows[0]["again"])
 
 
 def _business(row: Row) -> Business:

@@ -21,11 +21,8 @@ from shared.ids import (
     OutboundId,
     TurnId,
 )
-from shared.llm.port import AssistantText, Message, UserText
 from shared.messages import MessageKind, Verdict
 
-HISTORY_MESSAGES = 20
-HISTORY_AGE = timedelta(hours=24)
 NOT_SAID = frozenset({"superseded", "discarded", "draft"})  # replies that the customer never saw
 
 
@@ -310,30 +307,3 @@ def take(messages: Sequence[Heard], *, after: int) -> Taken:
     following = owed[end].seq if end < len(owed) else None
     seq_to = following - 1 if following is not None else max(one.seq for one in new)
     return Taken(messages=tuple(owed[:end]), seq_to=seq_to)
-
-
-def history(turn: Turn) -> list[Message]:
-    """What was said before and in this turn, oldest first, as the model is told: the last 20 messages of 24 hours."""
-    oldest = turn.now - HISTORY_AGE
-    said: list[tuple[int, int, datetime, Message]] = []
-    for one in turn.messages:
-        if (
-            one.kind in (MessageKind.SYSTEM, MessageKind.REACTION, MessageKind.GROUP)
-            or one.seq > turn.taken.seq_to
-        ):
-            continue
-        message = (
-            AssistantText(text=one.text) if one.kind is MessageKind.ECHO else UserText(text=_readable(one))
-        )
-        said.append((one.seq, 0, one.received_at, message))
-    said += [
-        (reply.basis_seq, 1, reply.created_at, AssistantText(text=reply.text))
-        for reply in turn.replies
-        if reply.was_said
-    ]
-    said.sort(key=lambda item: item[:3])
-    return [message for *_, at, message in said if at >= oldest][-HISTORY_MESSAGES:]
-
-
-def _readable(one: Heard) -> str:
-    return one.text or f"({one.kind.value} without text)"
