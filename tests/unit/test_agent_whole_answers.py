@@ -61,8 +61,14 @@ async def test_no_call_of_an_answer_that_broke_off_runs(finish: Finish, reason: 
 
 
 @pytest.mark.parametrize(
-    "text", ["\u202e", "\u200b\u200b", "\u2060 \n\u00ad", "\ufe0f", "\u200e\u200f"], ids=ascii
+    "text", ["\u202e", "\u200b\u200b", "\u2060 \n\u00ad", "\ufe0f", "\u200e\u200f", "\U000e0001"], ids=ascii
 )
 async def test_an_answer_that_nobody_can_see_is_an_empty_one(text: str) -> None:
     commit = await Kiosk({"text": text}).answer(says("Hello?"))
     assert (commit.outcome, commit.handoff) == ("empty_answer", "empty_answer")
+
+
+async def test_an_answer_in_letters_of_any_script_is_one() -> None:
+    for text in ("\u202eשלום", "👍🏽", "👩\u200d⚕️", "é\n", "."):
+        commit = await Kiosk({"text": text}).answer(says("Hello?"))
+        assert commit.outcome == "reply", ascii(text)

@@ -266,7 +266,7 @@ def _ending(work: Work, answer: Answer, got: Answer | Metered) -> Said | Falls:
         reason = FallbackReason.CUT_OFF
     elif answer.finish is Finish.REFUSAL:
         reason = FallbackReason.REFUSED
-    elif is_blank(text) or len(text) > REPLY_CHARS_MAX:
+    elif is_blank("".join(filter(str.isprintable, text))) or len(text) > REPLY_CHARS_MAX:
         reason = FallbackReason.EMPTY_ANSWER
     if reason is not None:
         return Falls(reason=reason, so_far=work.so_far(), last_call=record)
