@@ -77,7 +77,7 @@ def normal(text: str) -> str:
 
 def read_days(text: str, today: date) -> tuple[NamedDays, str]:
     """The days named in a text, and what is left of it in normal form."""
-    rest, calendar = _read_calendar(normal(text), today)
+    rest, calendar = _read_calendar(_far_ahead().sub(" ", normal(text)), today)
     relative: set[date] = set()
     for pattern, ahead in _relative_patterns():
         rest, hits = pattern.subn(" ", rest)
@@ -169,6 +169,12 @@ def _relative_patterns() -> tuple[tuple[re.Pattern[str], int], ...]:
         (re.compile(one_of(_grammar(key))), ahead)
         for key, ahead in (("day_after_tomorrow", 2), ("tomorrow", 1), ("today", 0))
     )
+
+
+@cache
+def _far_ahead() -> re.Pattern[str]:
+    """ "peste două luni" is in two months, not on a Monday."""
+    return re.compile(one_of(_grammar("far_ahead")))
 
 
 @cache
