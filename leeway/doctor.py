@@ -20,7 +20,7 @@ from shared.database.migrate import pending
 from shared.database.pool import OWNER
 from shared.errors import LeewayError, Misconfigured
 from shared.llm.configured import ACCEPTED, configured_model
-from shared.llm.costs import has_price
+from shared.llm.costs import price_source
 from shared.llm.retirement import retirement
 from shared.packs import load_packs, migrations_of
 from shared.secrets import new_key, vault_of
@@ -125,7 +125,9 @@ async def _model(settings: Settings) -> AsyncGenerator[Finding]:
     yield Finding(health=Health.OK, what="model", said=f"{model.provider}:{model.name} (not called)")
     if ends := retirement(model.name, SystemClock().now().date()):
         yield Finding(health=Health.NOTE, what="model", said=ends)
-    if not has_price(model):
+    if source := price_source(model, answered=model.name):
+        yield Finding(health=Health.OK, what="prices", said=source)
+    else:
         said = (
             "no price is known: its cost is shown as unknown, and caps are refused; set one in LEEWAY_PRICES"
         )
