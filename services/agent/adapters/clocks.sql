@@ -22,7 +22,9 @@ from decided where s.conversation = decided.conversation returning s.conversatio
 -- $1 most int
 with waiting as materialized (select h.* from handoff h where h.released_at is null and not h.clock_set)
 select h.conversation, h.epoch, h.reason, h.opened_at, h.business, b.slug, b.pack, b.time_zone, b.locales[1] as locale, b.handoff_remind_min, b.handoff_tell_min, business_now() as now
-from waiting h join conversation_state s on s.conversation = h.conversation and s.state || '' = 'handoff' and s.handoff_epoch = h.epoch join business b on b.id = h.business
+from waiting h join business b on b.id = h.business
+  cross join lateral (select x.state from conversation_state x where x.conversation = h.conversation and x.handoff_epoch = h.epoch offset 0) s
+where s.state = 'handoff'
 order by h.opened_at limit $1
 
 -- name: set_times
