@@ -80,6 +80,7 @@ class Process:
                 cwd=directory,
                 user=user,
                 group=group_of(user),
+                preexec_fn=_hear_ctrl_c,  # noqa: PLW1509  one thread starts processes, and the child only resets a signal
                 extra_groups=None if user is None else [],
                 start_new_session=True,
             )
@@ -119,6 +120,11 @@ class Process:
 
     def log_tail(self) -> str:
         return self.log.read_text(errors="replace")[-LOG_TAIL_CHARS:].strip()
+
+
+def _hear_ctrl_c() -> None:
+    """A run in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def group_of(user: str | None) -> int | None:
