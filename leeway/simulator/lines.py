@@ -61,7 +61,7 @@ def terminal_kept() -> Iterator[None]:
     """Whatever bytes come in are text; and the terminal is afterwards as it was, also when the reader was cut off."""
     if sys.stdin is None:  # it was closed before we began: nobody types
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  as long as the process
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # a real stdin is a TextIOWrapper
     if not sys.stdin.isatty():
         yield
         return

@@ -569,7 +569,8 @@ async def test_an_answer_is_recorded_and_the_agent_owed(
     assert row["decided_why"] == (None if approves else "Not on\ufffd Sundays")
     assert row["decided_at"] is not None
     state = await place.state(conversation)
-    assert state["decision_owed"] == row["decision"] != None  # noqa: E711
+    assert row["decision"] is not None
+    assert state["decision_owed"] == row["decision"]
     assert state["due_at"] <= await place.now()
     assert state["version"] == before["version"] + 1
     assert await log(place) == [("ana", f"approval.{'approve' if approves else 'decline'}", str(action))]
