@@ -76,9 +76,19 @@ create table channel_account (
   verifies_phones boolean not null default false,
   created_at timestamptz not null default now(),
   carrier_takes_cancel boolean not null default false,
+  provider_address text,
+  own_number text,
+  settings text not null default '{}',
+  disabled_why text,
+  looked_at timestamptz,
+  poll_offset bigint,
   primary key (id, business),
   unique (channel, address));
 comment on column channel_account.carrier_takes_cancel is 'its carrier takes CANCEL as an opt-out, so it is one';
+comment on column channel_account.provider_address is 'what payloads name it by: phone-number id, number, bot id, of one business only, own_number: E.164, a sender with it is ourselves';
+comment on column channel_account.settings is 'JSON, no secrets, shared/channels/accounts.py says which';
+comment on column channel_account.looked_at is 'when messages that no webhook brought were last fetched, poll_offset: where Telegram''s updates go on';
+create unique index channel_account_provider on channel_account (channel, provider_address);
 comment on column channel_account.secrets is 'JSON, encrypted with LEEWAY_SECRET_KEY';
 
 -- One row per account that every send touches, apart from the account itself, which every message reads.
@@ -86,8 +96,11 @@ create table account_rate (
   account int, business int not null,
   sent bigint not null default 0,
   wait_until timestamptz,
+  next_at timestamptz,
   primary key (account, business),
   foreign key (account, business) references channel_account (id, business)) with (fillfactor = 50);
+
+comment on column account_rate.next_at is 'when the account''s pace allows the next send but for its burst: moved on by each';
 
 create table customer (
   id uuid, business int not null references business,
@@ -115,11 +128,15 @@ create table channel_identity (
   customer uuid not null,
   conversation uuid not null,
   created_at timestamptz not null default now(),
+  reply_to text,
   primary key (account, user_id),
   unique (conversation, business),
   foreign key (account, business) references channel_account (id, business),
   foreign key (customer, business) references customer (id, business),
   foreign key (conversation, business) references conversation (id, business));
+
+comment on column channel_identity.reply_to is 'where replies go, where that is not the user id: the number as the channel states it';
+create index channel_identity_reply_to on channel_identity (account, reply_to) where reply_to is not null;
 
 -- What is known of, owed to and allowed for one customer meets here. Narrow, no text, no index but the key and the two due times.
 create table conversation_state (
@@ -147,8 +164,11 @@ create table conversation_state (
   pair_wait_until timestamptz,
   decision_owed uuid,
   chain_length int not null default 0, chain_head bytea,
+  window_closed_at timestamptz,
+  edits_wait boolean not null default false,
   primary key (conversation, business),
   foreign key (conversation, business) references conversation (id, business)) with (fillfactor = 50);
+comment on column conversation_state.window_closed_at is 'when the channel said that its window for free text is closed, edits_wait: an edit or deletion came before what it concerns';
 comment on column conversation_state.decision_owed is 'an approval that was decided, and whose turn has not run';
 create index conversation_state_guard_due on conversation_state (guard_due_at) where guard_due_at is not null;
 create index conversation_state_due on conversation_state (due_at) where due_at is not null;
@@ -169,9 +189,12 @@ create table inbound_message (
   channel_at timestamptz not null,
   received_at timestamptz not null default business_now(),
   seq bigint, verdict text, reason text,
+  forwarded boolean not null default false,
+  edited_at timestamptz, edited_to text, deleted_at timestamptz,
   primary key (id, business),
   unique (account, external_id),
   foreign key (conversation, business) references conversation (id, business));
+comment on column inbound_message.edited_to is 'the text of an edit that came after a turn had taken the message; before that the edit replaces the body';
 create index inbound_message_order on inbound_message (conversation, seq);
 
 create table inbound_payload (
@@ -280,9 +303,11 @@ create table send_attempt (
   worker int not null,
   started_at timestamptz not null default now(), settled_at timestamptz,
   claimed_at timestamptz not null default business_now(),
+  taken_at timestamptz, segments smallint, billing text, by_template boolean not null default false,
   primary key (id, business),
   unique (account, provider_id),
   foreign key (outbound, business) references outbound (id, business)) with (fillfactor = 80);
+comment on column send_attempt.taken_at is 'the channel''s own time of taking it, billing: what it says it charges for, segments: of an SMS';
 comment on column send_attempt.claimed_at is 'in business time, for the age of a prompt, started_at is technical';
 create index send_attempt_outbound on send_attempt (outbound);
 create index send_attempt_open on send_attempt (started_at) where state in ('sending', 'unknown');
@@ -375,6 +400,7 @@ create table held_status (
   tries smallint not null default 0,
   due_at timestamptz not null,
   held_at timestamptz not null default now(),
+  trouble text, at timestamptz, billing text,
   primary key (id, business),
   foreign key (account, business) references channel_account (id, business));
 create index held_status_due on held_status (due_at);
@@ -478,6 +504,34 @@ create table audit_head (
   business int primary key references business,
   n bigint not null, digest bytea not null);
 
+-- What a message carries beside its text. Where `due_at` is set its content is fetched; `words` are a description, or what a model made of it.
+create table media_part (
+  message uuid, business int not null,
+  n smallint not null,
+  kind text not null check (kind in ('audio', 'image', 'video', 'document', 'sticker', 'location', 'contact', 'order', 'other')),
+  mime text, name text, reference text,
+  state text not null default 'kept' check (state in ('kept', 'due', 'stored', 'refused', 'failed')),
+  reason text,
+  tries smallint not null default 0, due_at timestamptz,
+  bytes int, content bytea,
+  words text,
+  stored_at timestamptz not null default now(),
+  primary key (message, n, business),
+  foreign key (message, business) references inbound_message (id, business));
+create index media_part_due on media_part (due_at) where due_at is not null;
+
+-- A change of number or id that a channel announced: the new id is a stranger until a person links it.
+create table identity_change (
+  id uuid, business int not null,
+  account int not null,
+  old_user_id text not null, new_user_id text not null,
+  announced_at timestamptz not null default business_now(),
+  decided text check (decided in ('linked', 'refused')), decided_by text, decided_at timestamptz,
+  primary key (id, business),
+  unique (account, old_user_id, new_user_id),
+  foreign key (account, business) references channel_account (id, business));
+create index identity_change_open on identity_change (business, announced_at) where decided is null;
+
 alter table conversation_state set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 alter table inbound_message set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.02);
 alter table turn set (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
@@ -498,7 +552,7 @@ select secure_table('business', 'id');
 select secure_table(t::regclass, 'business') from unnest(array[
   'channel_account', 'account_rate', 'customer', 'conversation', 'channel_identity', 'conversation_state', 'inbound_message', 'inbound_payload',
   'turn', 'llm_call', 'iteration', 'tool_call', 'outbound', 'send_attempt', 'pending_action', 'confirmation', 'receipt', 'handoff', 'flag',
-  'held_status', 'dead', 'sim_delivery', 'tool_level', 'draft_decision', 'budget', 'envelope', 'prompt_page', 'reminder', 'audit_log', 'audit_head']) t;
+  'held_status', 'dead', 'sim_delivery', 'tool_level', 'draft_decision', 'budget', 'envelope', 'prompt_page', 'reminder', 'audit_log', 'audit_head', 'media_part', 'identity_change']) t;
 
 grant usage on schema leeway to leeway_pipeline, leeway_tenant;
 grant select on all tables in schema leeway to leeway_pipeline, leeway_tenant;
@@ -507,6 +561,7 @@ revoke select on schema_migration from leeway_tenant;
 revoke select on channel_account from leeway_tenant;
 grant select (id, business, channel, address, state, mode, callback_url, verifies_phones, created_at) on channel_account to leeway_tenant;
 grant select (carrier_takes_cancel) on channel_account to leeway_tenant;
+grant select (provider_address, own_number, settings, disabled_why) on channel_account to leeway_tenant;
 
 grant insert on customer, conversation, channel_identity, conversation_state, inbound_message, inbound_payload, turn, llm_call, iteration, tool_call, outbound,
   send_attempt, pending_action, confirmation, receipt, handoff, flag, held_status, dead, account_rate, worker, sim_delivery to leeway_pipeline;
@@ -534,3 +589,14 @@ grant update (decision_owed, chain_length, chain_head) on conversation_state to 
 grant update (result) on tool_call to leeway_pipeline;
 grant update (executing_since, step, repeats, first_prompt, clock_from, waits_until, at_seq, decision, decided, decided_why, decided_by, decided_at) on pending_action to leeway_pipeline;
 grant update (claimed_by, claimed_at, clock_set, remind_at, reminded_at, tell_at, told_at, released_by, note) on handoff to leeway_pipeline;
+grant update (disabled_why, looked_at, poll_offset) on channel_account to leeway_pipeline;
+grant update (next_at) on account_rate to leeway_pipeline;
+grant update (user_id, reply_to, customer) on channel_identity to leeway_pipeline;
+grant update (customer) on conversation to leeway_pipeline;
+grant update (window_closed_at, edits_wait) on conversation_state to leeway_pipeline;
+grant update (body, kind, edited_at, edited_to, deleted_at) on inbound_message to leeway_pipeline;
+grant update (raw) on inbound_payload to leeway_pipeline;
+grant update (taken_at, segments, billing, by_template) on send_attempt to leeway_pipeline;
+grant insert on media_part to leeway_pipeline;
+grant update (state, reason, tries, due_at, bytes, content, words) on media_part to leeway_pipeline;
+grant insert on identity_change to leeway_pipeline;
