@@ -16,6 +16,8 @@ class MessageKind(StrEnum):
     SYSTEM = "system"  # said by the channel itself
     ECHO = "echo"  # our side speaking: our own send, or a person on the business's phone
     GROUP = "group"  # not a private chat
+    EDIT = "edit"  # new words for the message it quotes; it starts no turn
+    DELETION = "deletion"  # the message it quotes is taken back
     UNSUPPORTED = "unsupported"  # a sticker, an empty text, a kind nobody has seen yet
 
 
@@ -26,3 +28,17 @@ class Verdict(StrEnum):
     STORED = "stored"  # kept and shown, nothing follows
     CONSENT = "consent"  # an opt-out or opt-in word
     HANDOFF = "handoff"  # people take over
+
+
+class PartKind(StrEnum):
+    """What a message carries beside its text."""
+
+    AUDIO = "audio"
+    IMAGE = "image"
+    VIDEO = "video"
+    DOCUMENT = "document"
+    STICKER = "sticker"
+    LOCATION = "location"
+    CONTACT = "contact"
+    ORDER = "order"
+    OTHER = "other"

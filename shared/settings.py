@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from shared.errors import Misconfigured
@@ -11,6 +11,10 @@ from shared.llm.tariffs import Tariff, read_tariffs
 
 # Nought would turn a time-out of Postgres off.
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+
+def _without_slash(url: object) -> object:
+    return url.rstrip("/") if isinstance(url, str) else url
 
 
 class Timeouts(BaseSettings):
@@ -74,6 +78,12 @@ class Settings(BaseSettings):
     batch: int = Field(default=100, ge=1, le=400)
     prefetch: int = Field(default=32, ge=1, le=1_000)
     allow_internal_callbacks: bool = False
+    public_base_url: Annotated[str, BeforeValidator(_without_slash)] = (
+        ""  # as the channels call us: https://host, no slash
+    )
+    whatsapp_url: Annotated[str, BeforeValidator(_without_slash)] = "https://graph.facebook.com"
+    twilio_url: Annotated[str, BeforeValidator(_without_slash)] = "https://api.twilio.com"
+    telegram_url: Annotated[str, BeforeValidator(_without_slash)] = "https://api.telegram.org"
 
     llm: str = Field(default="mock", validation_alias="LLM")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")

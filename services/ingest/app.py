@@ -5,9 +5,10 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from services.ingest.core.entrances import ENTRANCES
 from services.ingest.core.generic import Event
 from services.ingest.core.sim import SimMessage, SimStatus
-from services.ingest.routes import BODY_BYTES_MAX, Hooks
+from services.ingest.routes import Hooks
 from shared.telemetry.health import Ready, routes
 from shared.telemetry.metrics import Metrics
 
@@ -24,7 +25,7 @@ _ANSWERS = {
     "401": "The signature is wrong.",
     "404": "No such channel account.",
     "405": "Not a POST.",
-    "413": f"More than {BODY_BYTES_MAX} bytes.",
+    "413": f"More than {ENTRANCES['generic'].body_bytes_max} bytes.",
     "503": "Not stored: deliver it again.",
 }
 

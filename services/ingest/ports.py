@@ -4,21 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Status
-from shared.ids import AccountId, BusinessId, ConversationId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """A channel account as its URL names it. `keys` are the secrets that sign its requests, current ones first."""
-
-    id: AccountId
-    business: BusinessId
-    business_slug: str
-    channel: str
-    address: str
-    keys: tuple[bytes, ...]
-    verifies_phones: bool
+from shared.ids import ConversationId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,118 +1,176 @@
 """HTTP: the hot webhook route as plain ASGI, mounted in a FastAPI app that has the rest."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 import structlog
 
-from services.ingest.core import generic, sim
-from services.ingest.core.events import Malformed, Parsed
+from services.ingest.core.addressing import at_home
+from services.ingest.core.entrance import Entrance, Post
+from services.ingest.core.entrances import ENTRANCES
+from services.ingest.core.events import Malformed
 from services.ingest.handler import Ingest
-from services.ingest.ports import Account, Inbox, Request
+from services.ingest.ports import Inbox, Request
 from shared.clock import Clock
 from shared.errors import LeewayError, Unavailable
-from shared.signing import Signature, check
+from shared.signing import Signature
 from shared.telemetry.metrics import Metrics
 
-BODY_BYTES_MAX = 256 * 1024
 LENGTH_DIGITS_MAX = 18
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-Parse = Callable[[bytes, Mapping[bytes, bytes], Account, datetime], Parsed]
-
-# One parser a channel. A new channel is a module in core/ and a line here.
-PARSERS: dict[str, Parse] = {
-    "sim": lambda body, _headers, _account, now: sim.parse(body, now=now),
-    "generic": lambda body, headers, account, now: generic.parse(
-        body,
-        webhook_id=headers[b"webhook-id"].decode("ascii"),
-        verifies_phones=account.verifies_phones,
-        now=now,
-    ),
-}
-
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer in ASGI's two messages."""
+
+    start: MutableMapping[str, Any]
+    body: MutableMapping[str, Any]
+
+    @property
+    def status(self) -> int:
+        status: int = self.start["status"]
+        return status
+
+
+def _answer(status: int, body: bytes, content_type: bytes, *also: tuple[bytes, bytes]) -> Answer:
+    headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode()), *also]
+    return Answer(
+        {"type": "http.response.start", "status": status, "headers": headers},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+_TEXT = b"text/plain; charset=utf-8"
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_TAKEN = {name: _answer(200, one.answer, one.content_type) for name, one in ENTRANCES.items()}
+
+
 class Refused(Exception):
-    """The answer to a request that is not taken."""
+    """A request that is not taken, and why."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
         self.sentence = sentence
 
+    def answer(self, entrance: Entrance | None) -> Answer:
+        """As the channel wants to hear it: a plain body can be texted to the customer."""
+        body, content_type = self.sentence.encode(), _TEXT
+        if entrance is not None and entrance.refusal is not None:
+            body, content_type = entrance.refusal, entrance.content_type
+        also = []
+        if self.status == 503:
+            also.append((b"retry-after", b"5"))
+        if self.status == 405:
+            also.append((b"allow", b"GET, POST" if entrance and entrance.handshake else b"POST"))
+        return _answer(self.status, body, content_type, *also)
+
 
 class Hooks:
-    """`POST /{channel}/{account}` below its mount point: authenticate on the raw bytes, parse, commit, answer."""
+    """`/{channel}/{account}` below its mount point: authenticate on the raw bytes, parse, commit, answer as the channel
+    wants it. `public_url` is how channels call us, without the path: some sign it."""
 
-    def __init__(self, *, ingest: Ingest, inbox: Inbox, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, *, ingest: Ingest, inbox: Inbox, clock: Clock, metrics: Metrics, public_url: str = ""
+    ) -> None:
         self._ingest = ingest
         self._inbox = inbox
         self._clock = clock
         self._metrics = metrics
+        self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "only HTTP is mounted here"
         channel, address = _address(scope)
-        label = channel if channel in PARSERS else "unknown"
+        entrance = ENTRANCES.get(channel)
+        label = channel if entrance else "unknown"
         try:
-            await self._take(scope, receive, channel, address)
-            status, sentence = 200, ""
+            answer = await self._taken(scope, receive, entrance, channel, address)
         except Refused as refused:
-            status, sentence = refused.status, refused.sentence
+            answer = refused.answer(entrance)
         except Unavailable as error:
             log.warning(
                 "webhook not stored, the channel will deliver it again", channel=label, error=str(error)
             )
-            status, sentence = 503, "not stored; deliver it again"
+            answer = Refused(503, "not stored; deliver it again").answer(entrance)
         except LeewayError as error:  # two transactions that met too often, a wrong key: never a 500
             log.error("webhook not stored", channel=label, error=str(error))
-            status, sentence = 503, "not stored; deliver it again"
-        self._metrics.webhooks.labels(label, str(status)).inc()
-        await _answer(send, status, sentence)
+            answer = Refused(503, "not stored; deliver it again").answer(entrance)
+        self._metrics.webhooks.labels(label, str(answer.status)).inc()
+        await send(answer.start)
+        await send(answer.body)
 
-    async def _take(self, scope: Scope, receive: Receive, channel: str, address: str) -> None:
-        parse = PARSERS.get(channel)
-        account = await self._inbox.account(channel, address) if parse and len(address) <= 256 else None
-        if parse is None or account is None:
+    async def _taken(
+        self, scope: Scope, receive: Receive, entrance: Entrance | None, channel: str, address: str
+    ) -> Answer:
+        account = await self._inbox.account(channel, address) if entrance and len(address) <= 256 else None
+        if entrance is None or account is None:
             raise Refused(404, "no such channel account")
+        if scope["method"] == "GET" and entrance.handshake is not None:
+            return _shaken(entrance.handshake(scope["query_string"], account))
         if scope["method"] != "POST":
             raise Refused(405, "webhooks are posted")
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        body = await _body(headers, receive)
+        body = await _body(headers, receive, most=entrance.body_bytes_max)
+        query: bytes = scope["query_string"]
+        post = Post(url=_url(self._public_url, scope), headers=headers, body=body, query=query)
         now = self._clock.now()
-        _authenticate(headers, body, account, now_s=now.timestamp())
+        _authenticate(entrance.check(post, account, now.timestamp()))
         try:
-            parsed = parse(body, headers, account, now)
+            parsed = entrance.parse(post, account, now)
         except Malformed as error:
             raise Refused(400, str(error)) from error
         for what in parsed.passed_over:
             self._metrics.parts_passed_over.labels(channel).inc()
             log.info("part of a webhook passed over", channel=channel, what=what)
-        if parsed.messages or parsed.statuses:
-            await self._ingest.receive(
-                Request(account=account, messages=parsed.messages, statuses=parsed.statuses)
+        requests, strays = at_home(parsed, account)
+        if strays:
+            self._metrics.parts_misaddressed.labels(channel).inc(strays)
+            log.warning(
+                "for an address that is not this business's", channel=channel, account=address, parts=strays
             )
+        for home, messages, statuses in requests:
+            await self._ingest.receive(Request(account=home, messages=messages, statuses=statuses))
+        return _TAKEN[channel]
+
+
+def _shaken(answer: str | None) -> Answer:
+    """The answer to a handshake: its challenge as text, or 403."""
+    if answer is None:
+        return _answer(403, b"", _TEXT)
+    return _answer(200, answer.encode(), _TEXT, _NO_SNIFFING)
 
 
 def _address(scope: Scope) -> tuple[str, str]:
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     parts = path.removeprefix(root).strip("/").split("/")
+    known = ENTRANCES.get(parts[0])
+    if len(parts) == 3 and parts[2] == "status" and known is not None and known.status_path:
+        return parts[0], parts[1]
     return (parts[0], parts[1]) if len(parts) == 2 else ("", "")
 
 
-async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+def _url(public_url: str, scope: Scope) -> str:
+    """The URL as the channel called it: path and query raw, the rest as configured. A Host header is anybody's word."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope["query_string"]
+    return public_url + raw.decode("latin-1") + ("?" + query.decode("latin-1") if query else "")
+
+
+async def _body(headers: Mapping[bytes, bytes], receive: Receive, *, most: int) -> bytes:
     stated = headers.get(b"content-length", b"0")
     if not stated.isdigit():
         raise Refused(400, "content-length is not a number")
-    if len(stated) > LENGTH_DIGITS_MAX or int(stated) > BODY_BYTES_MAX:
-        raise Refused(413, f"a body has at most {BODY_BYTES_MAX} bytes")
+    if len(stated) > LENGTH_DIGITS_MAX or int(stated) > most:
+        raise Refused(413, f"a body has at most {most} bytes")
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -121,15 +179,15 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
             raise Refused(400, "the request ended early")
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size > BODY_BYTES_MAX:
-            raise Refused(413, f"a body has at most {BODY_BYTES_MAX} bytes")
+        if size > most:
+            raise Refused(413, f"a body has at most {most} bytes")
         chunks.append(chunk)
         if not message.get("more_body"):
             return b"".join(chunks)
 
 
-def _authenticate(headers: Mapping[bytes, bytes], body: bytes, account: Account, *, now_s: float) -> None:
-    match signature := check(headers, body, account.keys, now_s=now_s):
+def _authenticate(signature: Signature) -> None:
+    match signature:
         case Signature.GOOD:
             return
         case Signature.MISSING:
@@ -140,23 +198,3 @@ def _authenticate(headers: Mapping[bytes, bytes], body: bytes, account: Account,
             raise Refused(401, "the signature is wrong")
         case _:
             assert_never(signature)
-
-
-_TEXT = (b"content-type", b"text/plain; charset=utf-8")
-_STORED = {"type": "http.response.start", "status": 200, "headers": [_TEXT, (b"content-length", b"0")]}
-_NOTHING = {"type": "http.response.body", "body": b""}
-
-
-async def _answer(send: Send, status: int, sentence: str) -> None:
-    if status == 200:
-        await send(_STORED)
-        await send(_NOTHING)
-        return
-    body = sentence.encode()
-    headers = [_TEXT, (b"content-length", str(len(body)).encode())]
-    if status == 503:
-        headers.append((b"retry-after", b"5"))
-    if status == 405:
-        headers.append((b"allow", b"POST"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -33,7 +33,13 @@ async def wire(parts: Parts) -> WiredIngest:
     """Ingest on these parts, ready to run."""
     inbox = PostgresInbox(parts.database, vault_of(parts.settings), parts.clock)
     ingest = Ingest(inbox=inbox, broker=parts.broker, metrics=parts.metrics)
-    hooks = Hooks(ingest=ingest, inbox=inbox, clock=parts.clock, metrics=parts.metrics)
+    hooks = Hooks(
+        ingest=ingest,
+        inbox=inbox,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        public_url=parts.settings.public_base_url,
+    )
     away: list[str] = ["the database was not asked yet"]
 
     async def ping() -> None:

@@ -34,6 +34,12 @@ class Metrics:
             ["channel"],
             registry=registry,
         )
+        self.parts_misaddressed = Counter(
+            "leeway_webhook_parts_misaddressed_total",
+            "Messages and statuses in signed webhooks that were for another business's address.",
+            ["channel"],
+            registry=registry,
+        )
         self.messages_stored = Counter(
             "leeway_messages_stored_total", "New inbound messages committed.", registry=registry
         )

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from services.ingest.adapters.postgres_inbox import ACCOUNT_CACHED_S, PostgresInbox
+from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Status
-from services.ingest.ports import Account, Request
+from services.ingest.ports import Request
 from shared.ids import AccountId, BusinessId
 from shared.messages import MessageKind
 from shared.secrets import Vault, new_key

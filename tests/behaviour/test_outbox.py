@@ -12,8 +12,9 @@ from services.dispatch.core.delivery import Discard, DraftReason, MakeDraft, Sen
 from services.dispatch.core.outcome import Accepted, NoAnswer, Outcome, Refused, Throttled, settle
 from services.dispatch.ports import Claimed, Decided, Settlement
 from services.ingest.adapters.postgres_inbox import PostgresInbox
+from services.ingest.core.entrance import Account
 from services.ingest.core.events import Status
-from services.ingest.ports import Account, Request
+from services.ingest.ports import Request
 from shared.ids import AttemptId, BusinessId, ConversationId, OutboundId, WorkerNumber, new_id
 from shared.secrets import Vault, new_key
 from tests.support.eventually import eventually

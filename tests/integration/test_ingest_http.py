@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from standardwebhooks import Webhook
 
-from services.ingest.routes import BODY_BYTES_MAX
+from services.ingest.core.entrances import ENTRANCES
 from services.ingest.wiring import WiredIngest, wire
 from shared.broker.memory import MemoryBroker
 from shared.clock import SystemClock
@@ -31,6 +31,8 @@ from shared.work.service import Parts
 from tests.support.eventually import eventually
 from tests.support.factories import ANA, Ground, ground
 from tests.support.faulty_broker import FaultyBroker
+
+BYTES_MAX = ENTRANCES["sim"].body_bytes_max
 
 pytestmark = pytest.mark.postgres
 
@@ -269,7 +271,7 @@ REFUSED: dict[str, tuple[int, Callable[[Web], Any]]] = {
     "a longer path": (404, lambda web: web.post("/hooks/sim/line/more", sim())),
     "a GET": (405, lambda web: web.client.get(SIM)),
     "a DELETE": (405, lambda web: web.client.delete(SIM)),
-    "too much": (413, lambda web: web.post(SIM, b"x" * (BODY_BYTES_MAX + 1))),
+    "too much": (413, lambda web: web.post(SIM, b"x" * (BYTES_MAX + 1))),
     "too much, as it says": (413, lambda web: web.post(SIM, sim(), headers={"content-length": str(10**9)})),
     "too much, in digits without end": (413, lambda web: web.post(SIM, sim(), headers={"content-length": "9" * 5_000})),
 }  # fmt: skip
@@ -296,8 +298,8 @@ async def test_a_get_is_told_what_is_allowed(web: Web) -> None:
 
 async def test_the_largest_body_is_taken(web: Web) -> None:
     content = json.dumps(sim("")).encode()
-    padded = content[:-1] + b" " * (BODY_BYTES_MAX - len(content)) + b"}"
-    assert len(padded) == BODY_BYTES_MAX
+    padded = content[:-1] + b" " * (BYTES_MAX - len(content)) + b"}"
+    assert len(padded) == BYTES_MAX
     assert (await web.post(SIM, padded)).status_code == 200
 
 

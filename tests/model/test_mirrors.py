@@ -21,8 +21,9 @@ from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.outcome import Accepted, GivenBack, NoAnswer, Outcome, Refused, settle
 from services.dispatch.ports import Claimed, Settlement
 from services.ingest.adapters.postgres_inbox import PostgresInbox
+from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound
-from services.ingest.ports import Account, Request
+from services.ingest.ports import Request
 from shared.clock import SystemClock
 from shared.database import Database, open_pool
 from shared.ids import (

@@ -1,12 +1,17 @@
 """The inbox in Postgres: group commits over arrays, identities cached."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
-from services.ingest.core.events import Inbound, Status
-from services.ingest.ports import Account, Request
+from services.ingest.core.entrance import Account
+from services.ingest.core.events import STATUSES, Inbound, Status
+from services.ingest.ports import Request
+from shared.channels.accounts import Secrets, read_settings
+from shared.channels.traits import ChannelName
+from shared.channels.troubles import Trouble
 from shared.clock import Clock
 from shared.database import Database, load_queries
 from shared.errors import ConstraintRefused, Unavailable
@@ -21,9 +26,6 @@ ACCOUNT_CACHED_S = 10.0
 IDENTITIES_CACHED = 100_000
 RESOLVE_TRIES = 5
 
-# What a status is called, and how far it is: a send only moves up, and a failure counts only below delivered.
-RANKS = {"sent": 10, "failed": 15, "delivered": 20, "read": 30}
-
 Identity = tuple[AccountId, str]
 
 
@@ -33,7 +35,7 @@ class PostgresInbox:
         self._vault = vault
         self._clock = clock
         self._accounts: dict[tuple[str, str], tuple[float, Account | None]] = {}
-        self._conversations: OrderedDict[Identity, ConversationId] = OrderedDict()
+        self._conversations: OrderedDict[Identity, tuple[ConversationId, str | None]] = OrderedDict()
 
     async def account(self, channel: str, address: str) -> Account | None:
         if storable(address) != address:
@@ -44,18 +46,7 @@ class PostgresInbox:
         rows = await self._database.fetch(QUERIES["accounts"], channel, address)
         account = None
         if rows:
-            row = rows[0]
-            secrets = self._vault.open(row["secrets"])
-            inbound = secrets.get("inbound")
-            account = Account(
-                id=AccountId(row["id"]),
-                business=BusinessId(row["business"]),
-                business_slug=row["slug"],
-                channel=row["channel"],
-                address=row["address"],
-                keys=tuple(decode_secret(str(key)) for key in inbound) if isinstance(inbound, list) else (),
-                verifies_phones=row["verifies_phones"],
-            )
+            account = _account(rows[0], Secrets.model_validate(self._vault.open(rows[0]["secrets"])))
         if account is not None or len(self._accounts) < IDENTITIES_CACHED:
             self._accounts[channel, address] = (self._clock.monotonic() + ACCOUNT_CACHED_S, account)
         return account
@@ -71,11 +62,13 @@ class PostgresInbox:
         await self._resolve(requests)
         pairs = [(request.account, message) for request in requests for message in request.messages]
         at = self._conversations
+        ids = [new_id() for _ in pairs]
+        full = any(m.parts or m.renamed_to for _, m in pairs)
         rows = await self._database.fetch(
-            QUERIES["store"],
-            [new_id() for _ in pairs],
+            QUERIES["store_full" if full else "store"],
+            ids,
             [account.business for account, _ in pairs],
-            [at[account.id, m.sender] for account, m in pairs],
+            [at[account.id, m.sender][0] for account, m in pairs],
             [account.id for account, _ in pairs],
             [m.external_id for _, m in pairs],
             [m.channel_message_id for _, m in pairs],
@@ -89,8 +82,27 @@ class PostgresInbox:
             [m.opt_word for _, m in pairs],
             [m.channel_at for _, m in pairs],
             [m.raw for _, m in pairs],
+            [m.forwarded for _, m in pairs],
+            *(_more(ids, [m for _, m in pairs]) if full else ()),
         )
+        await self._prove([(at[account.id, m.sender][0], m) for account, m in pairs if m.proves_phone])
         return [(row["conversation"], row["n"]) for row in rows]
+
+    async def _prove(self, proofs: Sequence[tuple[ConversationId, Inbound]]) -> None:
+        """Numbers that people proved to be theirs. Of two who prove the same at once the second finds the first's customer."""
+        known = [(conversation, one, one.phone) for conversation, one in proofs if one.phone]
+        if not known:
+            return
+        arguments = (
+            [conversation for conversation, _, _ in known],
+            [phone for *_, phone in known],
+            [phone_key(phone) for *_, phone in known],
+            [one.external_id for _, one, _ in known],
+        )
+        try:
+            await self._database.fetch(QUERIES["prove"], *arguments)
+        except ConstraintRefused:
+            await self._database.fetch(QUERIES["prove"], *arguments)
 
     async def _resolve(self, requests: Sequence[Request]) -> None:
         """Know the conversation of every sender, making those of strangers."""
@@ -99,7 +111,8 @@ class PostgresInbox:
             for request in requests:
                 for message in request.messages:
                     identity = (request.account.id, message.sender)
-                    if identity in self._conversations:
+                    known = self._conversations.get(identity)
+                    if known and message.reply_to in (None, known[1]):
                         self._conversations.move_to_end(identity)
                     elif identity not in unknown or message.phone:
                         unknown[identity] = (request.account, message)
@@ -120,9 +133,12 @@ class PostgresInbox:
             [message.name for _, message in people],
             [message.phone for _, message in people],
             [phone_key(message.phone) if message.phone else None for _, message in people],
+            [message.also_known_as for _, message in people],
+            [message.reply_to for _, message in people],
         )
         for row in rows:
-            self._conversations[row["account"], row["user_id"]] = row["conversation"]
+            identity = (row["account"], row["user_id"])
+            self._conversations[identity] = (row["conversation"], unknown[identity][1].reply_to)
         while len(self._conversations) > IDENTITIES_CACHED + len(people):
             self._conversations.popitem(last=False)
 
@@ -131,7 +147,7 @@ class PostgresInbox:
             (request.account, status)
             for request in requests
             for status in request.statuses
-            if status.status in RANKS
+            if status.status in STATUSES
         ]
         if not items:
             return 0
@@ -147,6 +163,9 @@ class PostgresInbox:
                 [status.provider_id for _, status in unmet],
                 [status.status for _, status in unmet],
                 [status.reason for _, status in unmet],
+                [status.trouble for _, status in unmet],
+                [status.at for _, status in unmet],
+                [status.billing for _, status in unmet],
             )
         return len(unmet)
 
@@ -163,6 +182,9 @@ class PostgresInbox:
                         correlation=row["correlation"],
                         provider_id=row["provider_id"],
                         reason=row["reason"],
+                        trouble=Trouble(row["trouble"]) if row["trouble"] else None,
+                        at=row["at"],
+                        billing=row["billing"],
                     ),
                 )
                 for row in rows
@@ -180,10 +202,65 @@ class PostgresInbox:
             [_uuid(status.correlation) for _, status in items],
             [status.provider_id for _, status in items],
             [status.status for _, status in items],
-            [RANKS[status.status] for _, status in items],
+            [STATUSES[status.status] for _, status in items],
             [status.reason for _, status in items],
+            [status.trouble for _, status in items],
+            [status.at for _, status in items],
+            [status.billing for _, status in items],
         )
         return {row["position"] for row in rows}
+
+
+def _account(row: Mapping[str, Any], secrets: Secrets) -> Account:
+    channel = row["channel"]
+    keys = (one.get_secret_value() for one in secrets.inbound)
+    token = secrets.verify_token.get_secret_value() if secrets.verify_token else ""
+    return Account(
+        id=AccountId(row["id"]),
+        business=BusinessId(row["business"]),
+        business_slug=row["slug"],
+        channel=channel,
+        address=row["address"],
+        keys=tuple(_key(channel, key) for key in keys if key),  # an empty one would sign what anybody wrote
+        verifies_phones=row["verifies_phones"],
+        verify_token=token.encode() or None,
+        settings=read_settings(channel, row["settings"]),
+        own_number=row["own_number"],
+        homes={address: AccountId(account) for address, account in row["homes"] or ()},
+    )
+
+
+def _key(channel: str, secret: str) -> bytes:
+    standard = channel in (ChannelName.SIM, ChannelName.GENERIC)
+    return decode_secret(secret) if standard else secret.encode()
+
+
+def _more(ids: Sequence[UUID], messages: Sequence[Inbound]) -> tuple[list[Any], ...]:
+    """What `store_full` takes beside: parts, and announced changes of id."""
+    parts = [
+        (message, n, part)
+        for message, one in zip(ids, messages, strict=True)
+        for n, part in enumerate(one.parts, start=1)
+    ]
+    changes = [
+        (message, one.sender, one.renamed_to)
+        for message, one in zip(ids, messages, strict=True)
+        if one.renamed_to
+    ]
+    return (
+        [message for message, _, _ in parts],
+        [n for _, n, _ in parts],
+        [part.kind.value for *_, part in parts],
+        [part.mime for *_, part in parts],
+        [part.name for *_, part in parts],
+        [part.reference for *_, part in parts],
+        [part.fetched for *_, part in parts],
+        [part.words for *_, part in parts],
+        [new_id() for _ in changes],
+        [message for message, _, _ in changes],
+        [old for _, old, _ in changes],
+        [new for *_, new in changes],
+    )
 
 
 def _uuid(text: str | None) -> UUID | None:

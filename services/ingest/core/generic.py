@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from services.ingest.core.events import Inbound, Malformed, Parsed
+from services.ingest.core.entrance import Account, Entrance, Post
+from services.ingest.core.events import Inbound, Malformed, Parsed, Part
 from services.ingest.core.reading import (
     ID_CHARS_MAX,
     LOCALE_CHARS_MAX,
@@ -18,10 +19,12 @@ from services.ingest.core.reading import (
     explain,
     parse_json,
 )
-from shared.messages import MessageKind
+from shared.messages import MessageKind, PartKind
 from shared.phones import e164
+from shared.signing import Signature, check
 
 RECEIVED = "message.received"
+PARTS_MAX = 10
 
 
 class Sender(Loose):
@@ -104,6 +107,18 @@ def _message(event: Event, body: bytes, webhook_id: str, *, verifies_phones: boo
         locale=clean(data.locale, LOCALE_CHARS_MAX),
         channel_at=believable(event.timestamp, now=now),
         raw=body,
+        parts=tuple(_part(one) for one in data.attachments[:PARTS_MAX]),
+    )
+
+
+def _part(attachment: Attachment) -> Part:
+    """Kept by its address and never fetched: whose system posts to us has the file."""
+    kind = attachment.kind if attachment.kind in frozenset(PartKind) else PartKind.OTHER
+    return Part(
+        kind=PartKind(kind),
+        mime=clean(attachment.mime, 128),
+        name=clean(attachment.name, NAME_CHARS_MAX),
+        reference=clean(attachment.url, 2048),
     )
 
 
@@ -113,3 +128,15 @@ def _kind(data: Data) -> MessageKind:
     if data.attachments:
         return MessageKind.MEDIA
     return MessageKind.TEXT if data.text else MessageKind.UNSUPPORTED
+
+
+def _check(post: Post, account: Account, now_s: float) -> Signature:
+    return check(post.headers, post.body, account.keys, now_s=now_s)
+
+
+def _parse(post: Post, account: Account, now: datetime) -> Parsed:
+    webhook_id = post.headers[b"webhook-id"].decode("ascii")
+    return parse(post.body, webhook_id=webhook_id, verifies_phones=account.verifies_phones, now=now)
+
+
+ENTRANCE = Entrance(check=_check, parse=_parse)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
+from services.ingest.core.entrance import Account, Entrance, Post
 from services.ingest.core.events import Inbound, Malformed, Parsed, Status
 from services.ingest.core.reading import (
     ID_CHARS_MAX,
@@ -24,6 +25,7 @@ from services.ingest.core.reading import (
 )
 from shared.messages import MessageKind
 from shared.phones import e164
+from shared.signing import Signature, check
 
 ITEMS_MAX = 1000
 KINDS = frozenset(MessageKind)
@@ -41,6 +43,7 @@ class SimMessage(SimSender):
     button: str | None = None
     quoted: str | None = None
     locale: str | None = None
+    forwarded: bool = False
     auto_reply: bool = False
     opt_word: str | None = None
     at: Time = None
@@ -51,6 +54,7 @@ class SimStatus(Loose):
     correlation: str | None = None
     provider_id: str | None = None
     reason: str | None = None
+    at: Time = None
 
 
 Items = Annotated[tuple[object, ...], Field(max_length=ITEMS_MAX)]
@@ -100,6 +104,7 @@ def _message(message: SimMessage, item: object, *, now: datetime) -> Inbound:
         button=clean(message.button, ID_CHARS_MAX),
         quoted=clean(message.quoted, ID_CHARS_MAX),
         locale=clean(message.locale, LOCALE_CHARS_MAX),
+        forwarded=message.forwarded,
         auto_reply=message.auto_reply,
         opt_word=clean(message.opt_word, 16),
         channel_at=believable(message.at, now=now),
@@ -130,4 +135,16 @@ def _status(status: SimStatus) -> Status:
         correlation=clean(status.correlation, 64),
         provider_id=clean(status.provider_id, ID_CHARS_MAX),
         reason=clean(status.reason, 256),
+        at=status.at,
     )
+
+
+def _check(post: Post, account: Account, now_s: float) -> Signature:
+    return check(post.headers, post.body, account.keys, now_s=now_s)
+
+
+def _parse(post: Post, _: Account, now: datetime) -> Parsed:
+    return parse(post.body, now=now)
+
+
+ENTRANCE = Entrance(check=_check, parse=_parse)
