@@ -22,7 +22,7 @@ from services.dispatch.core.delivery import (
     part_key,
 )
 from services.dispatch.core.outcome import (
-    CredentialsRefused,
+    AccountRefused,
     GivenBack,
     NoAnswer,
     Outcome,
@@ -34,6 +34,7 @@ from services.dispatch.core.outcome import (
 from services.dispatch.core.split import split
 from services.dispatch.ports import Channel, Claimed, Decided, Outbox, Settlement, Stored
 from shared.broker.port import Broker
+from shared.channels.traits import traits_of
 from shared.clock import Clock
 from shared.errors import Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
@@ -127,8 +128,9 @@ class Dispatch:
         return [one.reply.outbound for one in to_record if one.reply.outbound not in done]
 
     def _decided(self, reply: Snapshot) -> Decided:
-        channel = self._channels.get(reply.channel)
-        parts = split(reply.body, characters_max=channel.characters_max) if channel else [reply.body]
+        known = reply.channel in self._channels
+        traits = traits_of(reply.channel, reply.user_id) if known else None
+        parts = split(reply.body, characters_max=traits.text_max) if traits else [reply.body]
         return Decided(reply=reply, decision=decide(reply), parts=tuple(parts))
 
     def _begin(self, claimed: Sequence[Claimed]) -> None:
@@ -158,7 +160,7 @@ class Dispatch:
         settled = settle(
             outcome,
             last_part=claimed.last_part,
-            idempotent=channel is not None and channel.idempotent,
+            idempotent=channel is not None and traits_of(claimed.channel, claimed.user_id).idempotent,
             backoff=backoff(claimed.tries, chance=random.random()),  # noqa: S311  jitter, not a secret
         )
         goes_on = settled.rank > 0 and not claimed.last_part
@@ -195,7 +197,7 @@ class Dispatch:
                     outbound=str(claimed.outbound),
                     reason=outcome.reason,
                 )
-            elif isinstance(outcome, CredentialsRefused):
+            elif isinstance(outcome, AccountRefused):
                 log.error("channel account disabled: its credentials were refused", account=claimed.account)
                 await self._outbox.disable(claimed.account)
             elif isinstance(outcome, Throttled) and outcome.whole_account and outcome.retry_after:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import Protocol
 
 from services.dispatch.core.delivery import Decision, Snapshot
 from services.dispatch.core.outcome import Outcome, Settled
+from shared.channels.accounts import Secrets, Settings
 from shared.ids import AccountId, AttemptId, BusinessId, ConversationId, OutboundId
 
 
@@ -26,6 +28,9 @@ class Claimed:
     buttons: str | None  # JSON: [{"id", "title"}]
     thread: str | None
     in_reply_to: str | None
+    reply_to: str | None = None  # where this person is reached, where that is not the user id
+    by_template: bool = False  # outside the channel's window: as the parameter of the approved template
+    in_handoff: bool = False  # people have taken over, or will
     tries: int = 0  # attempts before this one
 
     @property
@@ -61,11 +66,42 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """How to reach an account's provider."""
+    """How to reach an account's provider. `name` is the account's in our URLs."""
 
     business: BusinessId
+    channel: str
+    name: str
     callback_url: str | None
-    key: bytes | None
+    secrets: Secrets
+    settings: Settings
+
+
+class CourtesyKind(StrEnum):
+    """What a side call is for."""
+
+    TYPING = "typing"  # the message was read, and an answer is being made
+    PRESSED = "pressed"  # a button was pressed: ends its waiting, and takes the buttons away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Courtesy:
+    """A side call that a message of a customer's asks for: no row, no order, no retry, never in the way."""
+
+    kind: CourtesyKind
+    account: AccountId
+    channel: str
+    user_id: str
+    reply_to: str | None
+    message_id: str  # the channel's own of the message, or of the press
+    quoted: str | None  # of a press: the message that has the button
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """Whether a provider takes our credentials, and what it says or what to do."""
+
+    works: bool
+    said: str
 
 
 class Outbox(Protocol):
@@ -91,8 +127,6 @@ class Outbox(Protocol):
         """Look again in a second at what can't be decided yet."""
         ...
 
-    async def address(self, account: AccountId) -> Address | None: ...
-
     async def pause(self, account: AccountId, how_long: timedelta) -> None:
         """No worker sends on the account for so long."""
         ...
@@ -107,18 +141,26 @@ class Outbox(Protocol):
 
 
 class Channel(Protocol):
-    """One kind of channel on its way out."""
-
-    @property
-    def idempotent(self) -> bool:
-        """Whether the provider takes an idempotency key, so that an unknown outcome may be sent again under it."""
-        ...
-
-    @property
-    def characters_max(self) -> int:
-        """The most code points of one part."""
-        ...
+    """One kind of channel on its way out. What it can carry is in shared/channels/traits.py."""
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
         """Hand over one part. Never raises for anything a provider or a network can do."""
+        ...
+
+    async def courtesy(self, courtesy: Courtesy) -> None:
+        """Make a side call. May raise anything: nobody waits for it."""
+        ...
+
+    async def probe(self, address: Address) -> Probed:
+        """Ask the provider who we are. Never raises for anything a provider or a network can do."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Addresses(Protocol):
+    """What a channel looks its account up in."""
+
+    async def address(self, account: AccountId) -> Address | None:
+        """How to reach the account's provider; None: there is no such account. Raises Unavailable."""
         ...

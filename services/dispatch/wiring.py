@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 
-from services.dispatch.adapters.channels.generic import GenericChannel
+from services.dispatch.adapters.channels.registry import Surroundings, channels_of
 from services.dispatch.adapters.channels.sim import SimChannel
+from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.handler import Dispatch
 from services.dispatch.ports import Channel
+from shared.channels.traits import ChannelName
 from shared.secrets import vault_of
 from shared.tickets import Stage
 from shared.work.presence import Presence, Undertaker
@@ -18,8 +20,6 @@ from shared.work.sweeper import every, sweep
 LOOK_FOR_DEAD_S = 0.5
 LOOK_FOR_STUCK_S = 5.0
 
-CHANNELS: dict[str, type[SimChannel | GenericChannel]] = {"sim": SimChannel, "generic": GenericChannel}
-
 
 async def wire(parts: Parts) -> Service:
     """Dispatch on these parts, present as a worker, ready to run."""
@@ -27,23 +27,16 @@ async def wire(parts: Parts) -> Service:
     presence = Presence(settings.database_url.get_secret_value(), Stage.DISPATCH, timeouts)
     await presence.enter()
     undertaker = Undertaker(settings.database_url.get_secret_value(), timeouts)
+    addresses = PostgresAddresses(parts.database, vault_of(settings), parts.clock)
     outbox = PostgresOutbox(
         parts.database,
         presence=presence,
-        vault=vault_of(settings),
-        clock=parts.clock,
-        characters_max=min(kind.characters_max for kind in CHANNELS.values()),
-        idempotent=[name for name, kind in CHANNELS.items() if kind.idempotent],
+        addresses=addresses,
         unknown_after=timedelta(seconds=timeouts.unknown),
     )
     sim = SimChannel(outbox)
-    generic = GenericChannel(
-        outbox,
-        clock=parts.clock,
-        allow_internal=settings.allow_internal_callbacks,
-        connections=settings.slots,
-    )
-    channels: dict[str, Channel] = {"sim": sim, "generic": generic}
+    given = Surroundings(addresses=addresses, clock=parts.clock, settings=settings)
+    channels: dict[str, Channel] = {ChannelName.SIM: sim, **channels_of(given)}
     dispatch = Dispatch(
         outbox=outbox,
         channels=channels,
@@ -79,7 +72,8 @@ async def wire(parts: Parts) -> Service:
         await dispatch.idle()
 
     async def close() -> None:
-        await generic.close()
+        for channel in channels.values():
+            await channel.close()
         await undertaker.close()
         await presence.leave()
 

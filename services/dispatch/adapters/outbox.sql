@@ -221,10 +221,6 @@ row as (
   update conversation_state s set version = s.version + 1 from a where s.conversation = a.conversation)
 update outbound o set state = 'draft', reason = 'may_have_arrived', ring_at = null from a where o.id = a.outbound and o.state = 'unknown' returning o.id
 
--- name: accounts
--- How to reach accounts: their sealed secrets and the callback address.
-select a.id, a.business, a.channel, a.address, a.state, a.secrets, a.callback_url from channel_account a where a.id = any ($1::int[])
-
 -- name: deliver_sim
 -- The sim channel's other end. The key makes a repeated send a no-op that counts as accepted.
 -- $1 keys text[] · $2 businesses int[] · $3 accounts int[] · $4 user ids text[] · $5 bodies text[] · $6 buttons text[]

@@ -19,44 +19,37 @@ from services.dispatch.core.delivery import (
     Wait,
 )
 from services.dispatch.core.outcome import RETRIES_FOR
-from services.dispatch.ports import Address, Claimed, Decided, Settlement, Stored
+from services.dispatch.ports import Addresses, Claimed, Decided, Settlement, Stored
 from shared.autonomy import Mode
-from shared.clock import Clock
+from shared.channels.traits import PLAIN_CHARS_MAX, TRAITS
 from shared.database import Database, load_queries
 from shared.ids import AccountId, AttemptId, BusinessId, OutboundId, new_id
-from shared.secrets import Vault
-from shared.signing import decode_secret
 from shared.work.presence import Presence
 from shared.work.stage import ATTEMPTS_MAX
 
 QUERIES = load_queries(Path(__file__).with_name("outbox.sql"))
-ADDRESS_CACHED_S = 10.0
+IDEMPOTENT = [name for name, traits in TRAITS.items() if traits.idempotent]
 
 Row = Mapping[str, Any]
 
 
 class PostgresOutbox:
-    """`characters_max`: the least that any channel takes, for claims without a look; `idempotent`: channels with a key."""
-
     def __init__(
         self,
         database: Database,
         *,
         presence: Presence,
-        vault: Vault,
-        clock: Clock,
-        characters_max: int,
-        idempotent: Sequence[str],
+        addresses: Addresses,
         unknown_after: timedelta,
+        plain_chars_max: int = PLAIN_CHARS_MAX,
+        idempotent: Sequence[str] = IDEMPOTENT,
     ) -> None:
         self._database = database
         self._presence = presence
-        self._vault = vault
-        self._clock = clock
-        self._characters_max = characters_max
-        self._idempotent = list(idempotent)
+        self._addresses = addresses
         self._unknown_after = unknown_after
-        self._addresses: dict[AccountId, tuple[float, Address | None]] = {}
+        self._plain_chars_max = plain_chars_max
+        self._idempotent = list(idempotent)
 
     async def claim_plain(self, outbounds: Sequence[OutboundId]) -> Sequence[Claimed]:
         rows = await self._database.fetch(
@@ -64,7 +57,7 @@ class PostgresOutbox:
             outbounds,
             [new_id() for _ in outbounds],
             self._presence.number,
-            self._characters_max,
+            self._plain_chars_max,
         )
         return [_plain(row) for row in rows]
 
@@ -124,29 +117,13 @@ class PostgresOutbox:
     async def bar(self, outbounds: Sequence[OutboundId]) -> None:
         await self._database.fetch(QUERIES["bar"], outbounds)
 
-    async def address(self, account: AccountId) -> Address | None:
-        known = self._addresses.get(account)
-        if known and known[0] > self._clock.monotonic():
-            return known[1]
-        rows = await self._database.fetch(QUERIES["accounts"], [account])
-        address = None
-        if rows:
-            secret = self._vault.open(rows[0]["secrets"]).get("outbound")
-            address = Address(
-                business=BusinessId(rows[0]["business"]),
-                callback_url=rows[0]["callback_url"],
-                key=decode_secret(str(secret)) if secret else None,
-            )
-        self._addresses[account] = (self._clock.monotonic() + ADDRESS_CACHED_S, address)
-        return address
-
     async def pause(self, account: AccountId, how_long: timedelta) -> None:
-        address = await self.address(account)
+        address = await self._addresses.address(account)
         if address:
             await self._database.fetch(QUERIES["pause_account"], account, address.business, how_long)
 
     async def disable(self, account: AccountId) -> None:
-        address = await self.address(account)
+        address = await self._addresses.address(account)
         if address:
             await self._database.fetch(QUERIES["disable_account"], account, address.business)
 
@@ -182,7 +159,7 @@ class PostgresOutbox:
 
     async def deliver_sim(self, deliveries: Sequence[tuple[str, Claimed, str, str | None]]) -> None:
         """The sim channel's deliveries (key, send, text, buttons), each key once."""
-        businesses = {one.account: await self.address(one.account) for _, one, _, _ in deliveries}
+        businesses = {one.account: await self._addresses.address(one.account) for _, one, _, _ in deliveries}
         known = [
             (key, one, text, buttons, address.business)
             for key, one, text, buttons in deliveries

@@ -1,7 +1,9 @@
 """What came of calling a provider, and what follows from it."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+from shared.channels.troubles import Trouble
 
 RETRIES_FOR = timedelta(minutes=2)
 BACKOFF_FIRST = timedelta(seconds=1)
@@ -11,9 +13,11 @@ SENT_RANK = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The provider has it; `provider_id` is its name for the message."""
+    """The provider has it; `provider_id` is its name for the message, `taken_at` its own time of taking it."""
 
     provider_id: str | None
+    taken_at: datetime | None = None
+    segments: int | None = None  # of an SMS: what is paid for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class Refused:
     """The provider will never take it; a person must look."""
 
     reason: str
+    trouble: Trouble = Trouble.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,7 @@ class Throttled:
     reason: str
     retry_after: timedelta | None = None
     whole_account: bool = False
+    whole_person: bool = False  # whatever else is for this person waits as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +46,22 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CredentialsRefused:
-    """Every send of the account would fail the same way."""
+class AccountRefused:
+    """Every send of the account would fail the same way: credentials, a block, a bill. It is off until a person puts it right."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptedOut:
+    """The channel knows that this person wants nothing more of us."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowClosed:
+    """The channel takes no free text for this person now."""
 
     reason: str
 
@@ -51,7 +71,7 @@ class GivenBack:
     """The call did not begin in time; nothing left."""
 
 
-Outcome = Accepted | Refused | Throttled | NoAnswer | CredentialsRefused | GivenBack
+Outcome = Accepted | Refused | Throttled | NoAnswer | AccountRefused | OptedOut | WindowClosed | GivenBack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +95,7 @@ def settle(outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: time
             return Settled(attempt="sent", rank=SENT_RANK, outbound=state, provider_id=provider_id)
         case Refused(reason=reason):
             return Settled(attempt="refused", rank=0, outbound="draft", reason=f"send_failed: {reason}")
-        case CredentialsRefused(reason=reason):
+        case AccountRefused(reason=reason):
             return Settled(
                 attempt="refused",
                 rank=0,
@@ -90,6 +110,16 @@ def settle(outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: time
                 outbound="queued",
                 reason=f"send_failed: {reason}",
                 retry_after=max(backoff, said or timedelta()),
+            )
+        case OptedOut(reason=reason):
+            return Settled(attempt="refused", rank=0, outbound="discarded", reason=f"opted_out: {reason}")
+        case WindowClosed(reason=reason):
+            return Settled(
+                attempt="refused",
+                rank=0,
+                outbound="queued",
+                reason=f"window_closed: {reason}",
+                retry_after=timedelta(),
             )
         case NoAnswer(reason=reason) if idempotent:
             return Settled(

@@ -14,14 +14,13 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
-from services.dispatch.core.outcome import Accepted, CredentialsRefused, NoAnswer, Outcome, Refused, Throttled
-from services.dispatch.ports import Claimed, Outbox
+from services.dispatch.adapters.channels.calling import call, client
+from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
+from services.dispatch.ports import Address, Addresses, Claimed, Courtesy, Probed
 from shared.clock import Clock
 from shared.errors import Unavailable
-from shared.signing import sign
+from shared.signing import decode_secret, sign
 
-CONNECT_S = 4.0
-READ_S = 12.0
 RETRY_AFTER_MAX_S = 120
 
 
@@ -30,41 +29,41 @@ class Unreachable(Exception):
 
 
 class GenericChannel:
-    idempotent = True
-    characters_max = 16_000
-
-    def __init__(self, outbox: Outbox, *, clock: Clock, allow_internal: bool, connections: int) -> None:
-        self._outbox = outbox
+    def __init__(self, addresses: Addresses, *, clock: Clock, allow_internal: bool, connections: int) -> None:
+        self._addresses = addresses
         self._clock = clock
         self._allow_internal = allow_internal
-        self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
-            follow_redirects=False,
-            trust_env=False,
-            limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
-        )
+        self._client = client(connections=connections)
 
     async def close(self) -> None:
         await self._client.aclose()
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
         try:
-            address = await self._outbox.address(claimed.account)
+            address = await self._addresses.address(claimed.account)
         except Unavailable as error:
             return Throttled(reason=str(error))
-        if address is None or not address.callback_url or address.key is None:
+        secret = address.secrets.outbound if address else None
+        if address is None or not address.callback_url or secret is None:
             return Refused(reason="the channel account has no callback URL and secret")
         try:
-            request = await self._request(address.callback_url, address.key, claimed, key)
-        except Unreachable as error:
+            signing_key = decode_secret(secret.get_secret_value())
+            request = await self._request(address.callback_url, signing_key, claimed, key)
+        except (Unreachable, ValueError) as error:
             return Refused(reason=str(error))
+        answer = await call(self._client, request)
+        return _read(answer) if isinstance(answer, httpx2.Response) else answer
+
+    async def courtesy(self, courtesy: Courtesy) -> None:
+        """The contract has none."""
+
+    async def probe(self, address: Address) -> Probed:
+        """Whether the callback URL is one that may be called. Nothing is posted: its owner may act on whatever comes."""
         try:
-            response = await self._client.send(request)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            return Throttled(reason=f"not connected: {type(error).__name__}")
-        except httpx2.HTTPError as error:
-            return NoAnswer(reason=type(error).__name__)
-        return _read(response)
+            await self._checked(address.callback_url or "")
+        except Unreachable as error:
+            return Probed(works=False, said=str(error))
+        return Probed(works=True, said="the callback URL may be called; nothing was posted to it")
 
     async def _request(self, url: str, key: bytes, claimed: Claimed, webhook_id: str) -> httpx2.Request:
         now = self._clock.now()
@@ -114,6 +113,8 @@ def _data(claimed: Claimed, webhook_id: str) -> dict[str, object]:
         "message_id": webhook_id,
         "text": claimed.parts[claimed.part - 1],
     }
+    if claimed.in_handoff:
+        data["handoff"] = True
     if claimed.buttons and claimed.last_part:
         data["buttons"] = msgspec.json.decode(claimed.buttons)
     return data
@@ -124,8 +125,8 @@ def _read(response: httpx2.Response) -> Outcome:
     status = response.status_code
     if 200 <= status < 300:
         return Accepted(provider_id=None)
-    if status in (401, 403):
-        return CredentialsRefused(reason=f"the callback answered {status}")
+    if status in (401, 403, 410):  # by Standard Webhooks, 410 asks for no more
+        return AccountRefused(reason=f"the callback answered {status}")
     if status == 429 or (status == 503 and "retry-after" in response.headers):
         return Throttled(reason=f"the callback answered {status}", retry_after=_retry_after(response))
     if status >= 500 or status == 408:

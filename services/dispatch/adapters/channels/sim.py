@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.outcome import Accepted, NoAnswer, Outcome, Refused
-from services.dispatch.ports import Claimed
+from services.dispatch.ports import Address, Claimed, Courtesy, Probed
 from shared.errors import Unavailable
 from shared.work.batches import Batcher
 
@@ -19,9 +19,6 @@ Delivery = tuple[str, Claimed, str, str | None]
 
 class SimChannel:
     """`run` must run beside it."""
-
-    idempotent = True
-    characters_max = 4096
 
     def __init__(self, outbox: PostgresOutbox) -> None:
         self._outbox = outbox
@@ -39,6 +36,15 @@ class SimChannel:
         except Unavailable as error:
             return NoAnswer(reason=str(error))
         return Accepted(provider_id=f"sim_{claimed.attempt.hex}")
+
+    async def courtesy(self, courtesy: Courtesy) -> None:
+        """A telephone of rows has no use for them."""
+
+    async def probe(self, address: Address) -> Probed:
+        return Probed(works=True, said="a simulated telephone line needs nothing")
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
     async def _deliver(self, deliveries: Sequence[Delivery]) -> Sequence[None]:
         await self._outbox.deliver_sim(deliveries)

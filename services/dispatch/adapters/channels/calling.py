@@ -1,0 +1,29 @@
+"""Calling a provider over HTTP: what left and what did not, told apart in one place."""
+
+import httpx2
+
+from services.dispatch.core.outcome import NoAnswer, Throttled
+
+CONNECT_S = 4.0
+READ_S = 12.0
+
+
+def client(*, connections: int) -> httpx2.AsyncClient:
+    """A client for one channel's provider: time-outs below those of a send, no redirects, no proxies of the environment."""
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
+        follow_redirects=False,
+        trust_env=False,
+        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+    )
+
+
+async def call(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response | Throttled | NoAnswer:
+    """The provider's answer; or Throttled where the request surely did not leave, NoAnswer where nobody knows. Reasons name no
+    address, which may carry a token."""
+    try:
+        return await client.send(request)
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        return Throttled(reason=f"not connected: {type(error).__name__}")
+    except httpx2.HTTPError as error:
+        return NoAnswer(reason=type(error).__name__)

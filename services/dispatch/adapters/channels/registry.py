@@ -1,0 +1,35 @@
+"""The channels' ways out, by their name. A new channel is a module here and a line in this table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from services.dispatch.adapters.channels.generic import GenericChannel
+from services.dispatch.ports import Addresses, Channel
+from shared.channels.traits import ChannelName
+from shared.clock import Clock
+from shared.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a channel is made of."""
+
+    addresses: Addresses
+    clock: Clock
+    settings: Settings
+
+
+CHANNELS: Final[Mapping[str, Callable[[Surroundings], Channel]]] = {
+    ChannelName.GENERIC: lambda given: GenericChannel(
+        given.addresses,
+        clock=given.clock,
+        allow_internal=given.settings.allow_internal_callbacks,
+        connections=given.settings.slots,
+    ),
+}
+
+
+def channels_of(given: Surroundings) -> dict[str, Channel]:
+    """Each channel that has a provider outside."""
+    return {name: make(given) for name, make in CHANNELS.items()}
