@@ -10,10 +10,10 @@ import pytest
 
 from services.ingest.adapters.postgres_inbox import ACCOUNT_CACHED_S, PostgresInbox
 from services.ingest.core.entrance import Account
-from services.ingest.core.events import Inbound, Status
+from services.ingest.core.events import Inbound, Part, Status
 from services.ingest.ports import Request
 from shared.ids import AccountId, BusinessId
-from shared.messages import MessageKind
+from shared.messages import MessageKind, PartKind
 from shared.secrets import Vault, new_key
 from tests.support.eventually import eventually
 from tests.support.factories import ANA, NOON, Ground, SetClock
@@ -278,6 +278,159 @@ async def test_strangers_without_a_number_leave_no_customer_behind_when_they_los
             )
     assert len(await place.rows("customer")) == 1
     assert (await place.row("conversation_state"))["unguarded"] == 8
+
+
+# Who is known by more than one id
+
+
+BSUID = "RO.90000000000000000001"
+
+
+async def test_who_was_known_by_a_number_keeps_the_conversation_when_the_channel_gives_an_id(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    ((first, _),) = await inbox.store([request(account, message(phone=ANA, reply_to=ANA))])
+    later = message("m2", sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
+    ((second, _),) = await inbox.store([request(account, later)])
+    assert second == first
+    identity = await place.row("channel_identity")
+    assert (identity["user_id"], identity["reply_to"]) == (BSUID, ANA)
+    by_id_alone = message("m3", sender=BSUID)
+    ((third, _),) = await inbox_of(place).store([request(account, by_id_alone)])
+    assert third == first
+    assert (await place.row("channel_identity"))["reply_to"] == ANA, (
+        "a number that is hidden now is still the way"
+    )
+
+
+async def test_a_number_alone_finds_who_has_it_and_renames_nobody(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    """As of an echo or an old version of the webhook, which state no id."""
+    account = await account_of(place)
+    known = message(sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
+    ((first, _),) = await inbox.store([request(account, known)])
+    ((second, _),) = await inbox.store([request(account, message("m2", sender=ANA, reply_to=ANA))])
+    assert second == first
+    assert (await place.row("channel_identity"))["user_id"] == BSUID
+
+
+async def test_a_number_that_went_to_somebody_else_is_somebody_else(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    one = message(sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
+    other = message("m2", sender="RO.2", also_known_as=ANA, reply_to=ANA, phone=ANA)
+    ((first, _),) = await inbox.store([request(account, one)])
+    ((second, _),) = await inbox_of(place).store([request(account, other)])
+    assert first != second
+    assert len(await place.rows("channel_identity")) == 2
+
+
+async def test_a_new_number_of_a_known_id_is_where_replies_go(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    await inbox.store([request(account, message(sender=BSUID, reply_to=ANA))])
+    await inbox.store([request(account, message("m2", sender=BSUID, reply_to="+40700000002"))])
+    assert (await place.row("channel_identity"))["reply_to"] == "+40700000002"
+
+
+async def test_two_processes_that_learn_an_id_at_once_keep_one_conversation(place: Ground) -> None:
+    account = await account_of(place)
+    await inbox_of(place).store([request(account, message(phone=ANA, reply_to=ANA))])
+    async with asyncio.TaskGroup() as group:
+        for n in range(6):
+            told = message(f"n{n}", sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
+            group.create_task(inbox_of(place).store([request(account, told)]))
+    assert (await place.row("channel_identity"))["user_id"] == BSUID
+    assert (await place.row("conversation_state"))["unguarded"] == 7
+
+
+# Numbers that are proven
+
+
+async def proves(
+    inbox: PostgresInbox, account: Account, *, sender: str, phone: str, name: str = "card"
+) -> None:
+    card = message(name, sender=sender, phone=phone, proves_phone=True, kind=MessageKind.MEDIA)
+    await inbox.store([request(account, card)])
+
+
+async def test_a_stranger_s_own_card_gives_them_their_number(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    ((conversation, _),) = await inbox.store([request(account, message(sender="7"))])
+    before = await place.state(conversation)
+    await proves(inbox, account, sender="7", phone=ANA)
+    customer = await place.row("customer")
+    assert (customer["phone"], customer["phone_key"]) == (ANA, ANA)
+    assert (await place.state(conversation))["version"] > before["version"] + 1, (
+        "what is decided must look again"
+    )
+
+
+async def test_a_card_leads_to_the_customer_who_has_the_number(place: Ground, inbox: PostgresInbox) -> None:
+    business = await place.business()
+    phone_line, chat = await account_of(place, business), await account_of(place, business)
+    await inbox.store([request(phone_line, message(phone=ANA))])
+    known = await place.row("customer")
+    ((conversation, _),) = await inbox.store([request(chat, message("m2", sender="7"))])
+    cause = (await place.row("inbound_message", conversation=conversation))["id"]
+    prompt = await place.outbound(conversation)
+    action = await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))
+    await proves(inbox, chat, sender="7", phone=ANA)
+    assert (await place.row("conversation", id=conversation))["customer"] == known["id"]
+    assert (await place.row("channel_identity", conversation=conversation))["customer"] == known["id"]
+    ended = await place.row("pending_action", id=action)
+    assert (ended["state"], ended["reason"]) == ("cleared", "identity_changed"), "it was the stranger's"
+    assert (await place.row("outbound", id=prompt))["state"] == "discarded"
+
+
+async def test_who_has_another_number_keeps_it_and_people_look(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    await inbox.store([request(account, message(phone=ANA))])
+    await inbox.store([request(account, message("m2", sender="b", phone="+40700000002"))])
+    await proves(inbox, account, sender="b", phone=ANA)
+    identities = await place.rows("channel_identity", "user_id")
+    assert identities[0]["customer"] != identities[1]["customer"]
+    assert (await place.row("flag"))["reason"] == "another_number"
+
+
+async def test_two_who_prove_one_number_at_once_are_one_customer(place: Ground) -> None:
+    business = await place.business()
+    accounts = [await account_of(place, business) for _ in range(2)]
+    for at, account in enumerate(accounts):
+        await inbox_of(place).store([request(account, message(f"m{at}", sender="7"))])
+    async with asyncio.TaskGroup() as group:
+        for account in accounts:
+            group.create_task(proves(inbox_of(place), account, sender="7", phone=ANA))
+    holders = await place.rows("customer", phone_key=ANA)
+    assert len(holders) == 1
+    assert {row["customer"] for row in await place.rows("conversation")} == {holders[0]["id"]}
+
+
+# What a message carries beside its text
+
+
+async def test_parts_and_announced_changes_are_stored_with_their_message_once(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    voice = Part(kind=PartKind.AUDIO, mime="audio/ogg", reference="70", fetched=True)
+    pin = Part(kind=PartKind.LOCATION, words="Str. Exemplu 1")
+    whole = message(kind=MessageKind.MEDIA, text="", parts=(voice, pin), forwarded=True)
+    renamed = message("m2", kind=MessageKind.SYSTEM, renamed_to=BSUID)
+    for _ in range(2):
+        await inbox.store([request(account, whole, renamed, message("m3"))])
+    parts = await place.rows("media_part", "n")
+    assert [(part["kind"], part["state"], part["words"]) for part in parts] == [
+        ("audio", "due", None), ("location", "kept", "Str. Exemplu 1"),
+    ]  # fmt: skip
+    assert parts[0]["due_at"] is not None
+    assert parts[1]["due_at"] is None
+    change = await place.row("identity_change")
+    assert (change["old_user_id"], change["new_user_id"], change["decided"]) == (ANA, BSUID, None)
+    stored = await place.rows("inbound_message", "external_id")
+    assert [row["forwarded"] for row in stored] == [True, False, False]
 
 
 # Accounts

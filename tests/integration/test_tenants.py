@@ -39,6 +39,9 @@ insert into conversation_state (conversation, business) select conversation, bus
 insert into inbound_message (id, business, conversation, account, external_id, kind, channel_at)
   select message, business, conversation, account, 'x', 'text', now() from it;
 insert into inbound_payload (message, business, raw) select message, business, 'x' from it;
+insert into media_part (message, business, n, kind) select message, business, 1, 'audio' from it;
+insert into identity_change (id, business, account, old_user_id, new_user_id)
+  select gen_random_uuid(), business, account, 'ana', 'anna' from it;
 insert into turn (id, business, conversation, cause, seq_from, seq_to, engine, model)
   select turn, business, conversation, message, 1, 1, 'tool_loop', 'mock' from it;
 insert into llm_call (id, business, conversation, turn, n, engine, provider, model)
@@ -278,14 +281,17 @@ async def test_the_pipeline_serves_all_tenants(town: Town) -> None:
 
 FACTS = {  # what no service may change once it is written
     "business": ["id", "slug", "mode", "day_cap_usd", "rate_per_10_min"],
-    "channel_account": ["business", "channel", "address", "mode", "secrets", "callback_url", "verifies_phones", "carrier_takes_cancel"],
+    "channel_account": ["business", "channel", "address", "mode", "secrets", "callback_url", "verifies_phones", "carrier_takes_cancel",
+        "provider_address", "own_number", "settings"],
     "account_rate": ["account", "business"],
     "customer": ["id", "business", "created_at"],
-    "conversation": ["id", "business", "account", "customer"],
-    "channel_identity": ["account", "business", "user_id", "customer", "conversation"],
+    "conversation": ["id", "business", "account", "created_at"],
+    "channel_identity": ["account", "business", "conversation", "created_at"],
     "conversation_state": ["conversation", "business", "mode"],
-    "inbound_message": ["id", "business", "conversation", "external_id", "body", "button", "channel_at", "received_at"],
-    "inbound_payload": ["message", "raw", "received_at"],
+    "inbound_message": ["id", "business", "conversation", "external_id", "button", "channel_at", "received_at"],
+    "inbound_payload": ["message", "business", "received_at"],  # raw is blanked when a customer takes a message back
+    "media_part": ["message", "business", "n", "kind", "mime", "name", "reference"],
+    "identity_change": ["id", "business", "account", "old_user_id", "new_user_id", "decided", "decided_by"],
     "turn": ["id", "business", "conversation", "cause_kind", "seq_from", "engine", "model", "started_at"],
     "llm_call": ["id", "business", "turn", "n", "attempt", "provider", "model", "reserved_usd", "started_at"],
     "iteration": ["turn", "business", "attempt", "n", "answer", "stored_at"],
