@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.choice import Bringer, Choice
 from tests.support.desk import Desk, DeskServer, OwnDesk, RemoteDesk, shared_postgres, shared_rabbitmq
+from tests.support.lending import Lending
 from tests.support.nodes import ServersUnavailableError
 from tests.support.servers import Postgres, RabbitMQ, Servers
 
@@ -93,12 +94,20 @@ def rabbitmq(desk: Desk) -> RabbitMQ:
         return shared_rabbitmq(desk)
 
 
+@pytest.fixture(scope="session")
+async def lending(postgres: Postgres) -> AsyncIterator[Lending]:
+    """The databases that this worker's tests use one after another."""
+    lending = Lending(postgres)
+    yield lending
+    await lending.close()
+
+
 @pytest.fixture
-async def database_url(postgres: Postgres) -> AsyncIterator[str]:
-    """A database of the test's own, all migrations applied."""
-    url = await postgres.create_database()
+async def database_url(lending: Lending) -> AsyncIterator[str]:
+    """A database of the test's own, all migrations applied, without rows."""
+    url, fingerprint = await lending.lend()
     yield url
-    await postgres.drop_database(url)
+    await lending.give_back(url, fingerprint)
 
 
 @pytest.fixture

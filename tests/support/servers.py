@@ -84,7 +84,7 @@ class Postgres(Server):
         self.template = template or f"leeway_template_{secrets.token_hex(4)}"
 
     async def create_database(self, *, migrated: bool = True) -> str:
-        """A new database of its own name, all migrations applied; returns its URL."""
+        """A new database of its own name, all migrations applied, the packs' too; returns its URL."""
         name = f"leeway_{secrets.token_hex(6)}"
         async with self._admin() as admin:
             if migrated:
@@ -120,11 +120,12 @@ class Postgres(Server):
 
     async def _make_template(self, admin: Any) -> None:
         from shared.database.migrate import migrate
+        from shared.packs import load_packs, migrations_of
 
         unfinished = f"{self.template}_unfinished"
         await admin.execute(f"DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)")
         await admin.execute(f"CREATE DATABASE {unfinished} TEMPLATE {NOTHING}")
-        await migrate(self._url_of(unfinished))
+        await migrate(self._url_of(unfinished), packs=migrations_of(load_packs()))
         await admin.execute(f"ALTER DATABASE {unfinished} RENAME TO {self.template}")
 
     def _answers(self) -> bool:
