@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from services.dispatch.adapters.channels.generic import GenericChannel
+from services.dispatch.adapters.channels.telegram import TelegramChannel
 from services.dispatch.ports import Addresses, Channel
 from shared.channels.traits import ChannelName
 from shared.clock import Clock
@@ -26,6 +27,9 @@ CHANNELS: Final[Mapping[str, Callable[[Surroundings], Channel]]] = {
         clock=given.clock,
         allow_internal=given.settings.allow_internal_callbacks,
         connections=given.settings.slots,
+    ),
+    ChannelName.TELEGRAM: lambda given: TelegramChannel(
+        given.addresses, url=given.settings.telegram_url, connections=given.settings.slots
     ),
 }
 
