@@ -25,7 +25,8 @@ demo:  ## a scripted conversation through the four services (no keys, no Docker,
 	@ops/bootstrap runtime
 	@$(BIN)/leeway demo
 
-test: setup  ## all tests, on a real RabbitMQ and a real Postgres
+test: setup  ## all tests, on a real RabbitMQ and a real Postgres, against the vendors' own packages
+	@ops/bootstrap oracles
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(TEST_ARGS)
 
 check: setup  ## format, lint, types, import rules, fast tests
@@ -51,6 +52,6 @@ chaos-short: setup  ## a few minutes of it
 lock:  ## renew requirements*.lock (LOCK_ARGS=--upgrade for newer versions)
 	@ops/bootstrap lock
 
-clean:  ## remove the environment and every cache; .leeway/ (data) stays
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+clean:  ## remove the environments and every cache; .leeway/ (data) stays
+	rm -rf .venv .oracles .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
