@@ -12,6 +12,7 @@ from services.ingest.adapters.postgres_inbox import ACCOUNT_CACHED_S, PostgresIn
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Part, Status
 from services.ingest.ports import Request
+from shared.channels.troubles import Trouble
 from shared.ids import AccountId, BusinessId
 from shared.messages import MessageKind, PartKind
 from shared.secrets import Vault, new_key
@@ -541,3 +542,102 @@ async def test_a_correlation_that_is_none_of_ours_is_held(
     account = await account_of(place)
     statuses = [Status(status="sent", correlation=correlation)]
     assert await inbox.settle_statuses([request(account, statuses=statuses)]) == 1
+
+
+# What a status says beside how far a send is
+
+
+async def sent(place: Ground, **attempt: Any) -> tuple[Account, Any, Any]:
+    """An account, and one send on it."""
+    account = await account_of(place)
+    outbound = await place.outbound(await place.conversation(account.id), state="sent")
+    plain = {"state": "sent", "rank": 10, "provider_id": "p1"}
+    return account, outbound, await place.attempt(outbound, **(plain | attempt))
+
+
+async def test_a_failure_because_they_opted_out_opts_them_out(place: Ground, inbox: PostgresInbox) -> None:
+    account, outbound, _ = await sent(place)
+    said = Status(status="failed", provider_id="p1", reason="21610", trouble=Trouble.OPTED_OUT)
+    await inbox.settle_statuses([request(account, statuses=[said])])
+    row = await place.row("outbound", id=outbound)
+    assert (row["state"], row["reason"]) == ("discarded", "opted_out")
+    assert (await place.state(row["conversation"]))["opted_out_at"] is not None
+
+
+async def test_a_receipt_that_an_opt_out_kept_from_them_is_flagged(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account = await account_of(place)
+    conversation = await place.conversation(account.id)
+    heard = await place.said(conversation, "YES")
+    outbound = await place.outbound(conversation, state="sent", receipt=True)
+    await place.attempt(outbound, state="sent", rank=10, provider_id="p1")
+    said = Status(status="failed", provider_id="p1", trouble=Trouble.OPTED_OUT)
+    await inbox.settle_statuses([request(account, statuses=[said])])
+    flag = await place.row("flag")
+    assert (flag["message"], flag["reason"]) == (heard, "receipt_not_sent")
+
+
+async def test_a_failure_because_the_window_is_closed_is_remembered(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account, outbound, _ = await sent(place)
+    said = Status(status="failed", provider_id="p1", reason="131047", trouble=Trouble.WINDOW_CLOSED)
+    await inbox.settle_statuses([request(account, statuses=[said])])
+    row = await place.row("outbound", id=outbound)
+    assert (row["state"], row["reason"]) == ("draft", "window_closed")
+    state = await place.state(row["conversation"])
+    assert state["window_closed_at"] is not None
+    assert state["opted_out_at"] is None
+
+
+async def test_another_failure_is_a_draft_with_what_the_channel_said(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account, outbound, _ = await sent(place)
+    said = Status(status="failed", provider_id="p1", reason="30007 filtered", trouble=Trouble.CONTENT)
+    await inbox.settle_statuses([request(account, statuses=[said])])
+    row = await place.row("outbound", id=outbound)
+    assert (row["state"], row["reason"]) == ("draft", "send_failed: 30007 filtered")
+    state = await place.state(row["conversation"])
+    assert (state["opted_out_at"], state["window_closed_at"]) == (None, None)
+
+
+async def test_a_failure_after_delivery_is_no_opt_out(place: Ground, inbox: PostgresInbox) -> None:
+    account, outbound, _ = await sent(place, state="delivered", rank=20)
+    said = Status(status="failed", provider_id="p1", trouble=Trouble.OPTED_OUT)
+    await inbox.settle_statuses([request(account, statuses=[said])])
+    row = await place.row("outbound", id=outbound)
+    assert row["state"] == "sent"
+    assert (await place.state(row["conversation"]))["opted_out_at"] is None
+
+
+async def test_the_channels_time_of_taking_it_is_the_earliest_whatever_the_order(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account, _, attempt = await sent(place, state="sending", rank=0, provider_id=None)
+    for status, second in (("read", 9), ("sent", 4), ("delivered", 6)):
+        said = Status(
+            status=status,
+            correlation=attempt.hex,
+            provider_id="p9",
+            at=NOON + timedelta(seconds=second),
+            billing="service" if status == "sent" else None,
+        )
+        assert await inbox.settle_statuses([request(account, statuses=[said])]) == 0
+    row = await place.row("send_attempt", id=attempt)
+    assert (row["taken_at"], row["rank"], row["state"]) == (NOON + timedelta(seconds=4), 30, "read")
+    assert (row["provider_id"], row["billing"]) == ("p9", "service"), "a status tells the provider's id, too"
+
+
+async def test_a_held_status_keeps_all_it_said(place: Ground, inbox: PostgresInbox) -> None:
+    account = await account_of(place)
+    early = Status(status="failed", provider_id="p1", trouble=Trouble.OPTED_OUT, at=NOON, billing="service")
+    assert await inbox.settle_statuses([request(account, statuses=[early])]) == 1
+    outbound = await place.outbound(await place.conversation(account.id), state="sent")
+    attempt = await place.attempt(outbound, state="sent", rank=10, provider_id="p1")
+    await place.owner.execute("update held_status set due_at = now()")
+    assert await inbox.retry_held() == 1
+    assert (await place.row("outbound", id=outbound))["reason"] == "opted_out"
+    row = await place.row("send_attempt", id=attempt)
+    assert (row["taken_at"], row["billing"]) == (NOON, "service")

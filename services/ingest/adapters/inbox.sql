@@ -184,7 +184,12 @@ reply as (
       ring_at = case when a.part < o.parts and not a.failed then now() end
   from attempt a
   where a.forward and o.id = a.outbound and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft') and (a.part = o.parts or a.failed or a.current)
-  returning o.id),
+  returning o.id, o.business, o.conversation, o.basis_seq, o.state = 'discarded' and o.receipt as unheard),
+flagged as (
+  insert into flag (message, business, conversation, reason)
+  select m.id, r.business, r.conversation, 'receipt_not_sent' from reply r
+    join lateral (select y.id from inbound_message y where y.conversation = r.conversation and y.seq <= r.basis_seq order by y.seq desc limit 1) m on true
+  where r.unheard on conflict do nothing),
 row as (
   update conversation_state s set version = s.version + 1, sending_attempt = case when a.current then null else s.sending_attempt end,
     opted_out_at = case when a.opted_out then coalesce(s.opted_out_at, business_now()) else s.opted_out_at end, window_closed_at = case when a.window_closed then business_now() else s.window_closed_at end
