@@ -158,7 +158,7 @@ DOORS = {
     "openai": ("shared/llm/",),
     "genai_prices": ("shared/llm/",),
     "fastapi": ("services/ingest/", "shared/llm/", "leeway/"),
-    "starlette": ("services/", "shared/llm/", "shared/telemetry/", "shared/work/process.py"),
+    "starlette": ("services/", "shared/llm/", "shared/telemetry/", "shared/work/process.py", "leeway/twins/"),
     "uvicorn": ("shared/telemetry/", "shared/llm/", "leeway/"),
     "pydantic_settings": ("shared/settings.py",),
     "prometheus_client": ("shared/telemetry/",),
