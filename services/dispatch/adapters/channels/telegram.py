@@ -192,10 +192,11 @@ def _outcome(said: Said, chat: int) -> Outcome:
     if said.code == 0:
         result = said.result if isinstance(said.result, dict) else {}
         number, date = result.get("message_id"), result.get("date")
-        dated = type(date) is int and 0 < date < TIME_MAX_S
         return Accepted(
             provider_id=message_name(chat, number) if type(number) is int else None,
-            taken_at=datetime.fromtimestamp(date, UTC) if dated else None,
+            taken_at=datetime.fromtimestamp(date, UTC)
+            if isinstance(date, int) and 0 < date < TIME_MAX_S
+            else None,
         )
     return outcome_of(_trouble(said), reason=said.why(), retry_after=said.retry_after)
 
