@@ -140,7 +140,8 @@ def main() -> None:
             verdict = JUDGES[case["judge"]](case)
         except Exception as error:  # whatever a vendor's code raises is its verdict
             verdict = {"raised": type(error).__name__}
-        print(json.dumps(verdict), flush=True)
+        sys.stdout.write(json.dumps(verdict) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

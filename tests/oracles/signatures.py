@@ -6,11 +6,12 @@ import hmac
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from urllib.parse import quote_plus, urlencode
 
 FORM = "application/x-www-form-urlencoded; charset=UTF-8"
-WORDS = ("Hello", "", " ", "a b", "trailing ", "Bună ziua, aș vrea marți", "👍🏽", "x=1&y=2", "50%+50%", "line\nline", "‮abc", "שלום", "'\"<>")  # fmt: skip
+WORDS = ("Hello", "", " ", "a b", "trailing ", "Bună ziua, aș vrea marți", "👍🏽", "x=1&y=2", "50%+50%", "line\nline", "\u202eabc", "שלום", "'\"<>")  # fmt: skip
 NAMES = (
     "Body",
     "From",
@@ -101,7 +102,7 @@ def _twilio_form(chance: Random) -> TwilioCase:
     return TwilioCase(
         url=url,
         body=urlencode(pairs).encode(),
-        content_type=chance.choice((FORM, FORM.split(";")[0], FORM.upper())),
+        content_type=chance.choice((FORM, "application/x-www-form-urlencoded", FORM.upper())),
         signature=twilio_signed(_as_signed(url, chance), pairs, key, algorithm),
         key=key,
         algorithm=algorithm,
@@ -145,7 +146,7 @@ def _spoiled_twilio(case: TwilioCase, chance: Random) -> TwilioCase:
     if case.form is None:
         ways.append(lambda: replace(case, body=case.body + b" "))
     else:
-        ways += [lambda: _with_form(case, form) for form in _spoiled_forms(case.form)]
+        ways += [partial(_with_form, case, form) for form in _spoiled_forms(case.form)]
     return chance.choice(ways)()
 
 
