@@ -1,6 +1,7 @@
 """What travels on the broker: ids and a version, never a customer's words.
 
-A packet is ``{"v": 1, "kind": "conversation" | "outbound", "ids": [uuid, …]}`` for good: what changes is in the row.
+A packet is ``{"v": 1, "kind": "conversation" | "outbound" | "message", "ids": [uuid, …]}`` for good: what changes is in the
+row. A message's ticket asks for a courtesy, which no row owes: it may be lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ class Kind(StrEnum):
 
     CONVERSATION = "conversation"
     OUTBOUND = "outbound"
+    MESSAGE = "message"
 
 
 class Packet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +45,11 @@ KIND_OF: dict[Stage, Kind] = {
     Stage.GUARD: Kind.CONVERSATION,
     Stage.AGENT: Kind.CONVERSATION,
     Stage.DISPATCH: Kind.OUTBOUND,
+}
+BESIDE: dict[Stage, frozenset[Kind]] = {
+    Stage.GUARD: frozenset(),
+    Stage.AGENT: frozenset(),
+    Stage.DISPATCH: frozenset({Kind.MESSAGE}),
 }
 
 # A packet is redelivered whole, and an agent bounds the turns under way itself: small ones spread the work.
@@ -70,16 +77,16 @@ def decode(body: bytes, stage: Stage) -> Packet:
         raise Unusable(f"not a packet: {error}") from error
     if packet.v != VERSION:
         raise Unusable(f"packet of version {packet.v}; this is version {VERSION}")
-    if packet.kind is not KIND_OF[stage]:
+    if packet.kind is not KIND_OF[stage] and packet.kind not in BESIDE[stage]:
         raise Unusable(f"a packet of kind {packet.kind} has no place in the queue of {stage}")
     if not 1 <= len(packet.ids) <= PACKET_TICKETS_MAX:
         raise Unusable(f"{len(packet.ids)} tickets; a packet has 1 to {PACKET_TICKETS_MAX}")
     return packet
 
 
-def packets(stage: Stage, ids: Iterable[UUID]) -> Iterator[Packet]:
-    """The ids, each once and in their order, as packets of the stage's size."""
+def packets(stage: Stage, ids: Iterable[UUID], *, kind: Kind | None = None) -> Iterator[Packet]:
+    """The ids, each once and in their order, as packets of the stage's size and, unless another is given, its kind."""
     unique: Sequence[UUID] = tuple(dict.fromkeys(ids))
     size = TICKETS_MAX[stage]
     for start in range(0, len(unique), size):
-        yield Packet(v=VERSION, kind=KIND_OF[stage], ids=tuple(unique[start : start + size]))
+        yield Packet(v=VERSION, kind=kind or KIND_OF[stage], ids=tuple(unique[start : start + size]))

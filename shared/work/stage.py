@@ -16,7 +16,7 @@ import structlog
 from shared.broker.port import Broker, Consumer, Delivery
 from shared.clock import Clock
 from shared.errors import NotPublished, Unavailable
-from shared.tickets import Stage, packets
+from shared.tickets import KIND_OF, Kind, Stage, packets
 from shared.work.batches import Batcher
 
 ATTEMPTS_MAX = 5
@@ -49,7 +49,8 @@ class Claims(Protocol):
 class StageLoop:
     """Feeds `claims` from one queue until cancelled or stopped.
 
-    `suspects`: whether redelivered packets are worked ticket by ticket.
+    `suspects`: whether redelivered packets are worked ticket by ticket. `aside`, where it is set, takes tickets of another kind
+    than the stage's own: they are acknowledged whatever comes of them, and redelivered ones are dropped.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class StageLoop:
         self._batch = batch
         self._hold_s = hold_s
         self._suspects = suspects
+        self.aside: Callable[[Sequence[UUID]], None] | None = None
         self._consumer: Consumer | None = None
         self._holding = False
         self._waiting: asyncio.Task[None] | None = None
@@ -96,6 +98,7 @@ class StageLoop:
             self._consumer = consumer
             try:
                 while (deliveries := await self._take(consumer)) is not None:
+                    self._set_aside(deliveries)
                     if await self._worked(deliveries):
                         for delivery in deliveries:
                             await delivery.ack()
@@ -121,10 +124,22 @@ class StageLoop:
         finally:
             self._waiting = None
 
+    def _set_aside(self, deliveries: Sequence[Delivery]) -> None:
+        """Hand over what is not the stage's own kind: once, while it is fresh."""
+        ids = [
+            ticket
+            for delivery in deliveries
+            if delivery.packet.kind is not KIND_OF[self._stage] and not delivery.redelivered
+            for ticket in delivery.packet.ids
+        ]
+        if ids and self.aside is not None:
+            self.aside(ids)
+
     async def _worked(self, deliveries: Sequence[Delivery]) -> bool:
         """Work all tickets; False when the infrastructure stayed away for longer than they should be held."""
-        suspect = [d for d in deliveries if self._suspects and d.redelivered]
-        fresh = [d for d in deliveries if not (self._suspects and d.redelivered)]
+        owed = [delivery for delivery in deliveries if delivery.packet.kind is KIND_OF[self._stage]]
+        suspect = [d for d in owed if self._suspects and d.redelivered]
+        fresh = [d for d in owed if not (self._suspects and d.redelivered)]
         ids = tuple(dict.fromkeys(ticket for delivery in fresh for ticket in delivery.packet.ids))
         if ids and not await self._held(lambda: self._batch_or_singly(ids)):
             return False
@@ -178,12 +193,12 @@ class StageLoop:
             pause = min(2 * pause, BACKOFF_MAX_S)
 
 
-async def ring(broker: Broker, stage: Stage, ids: Sequence[UUID]) -> None:
+async def ring(broker: Broker, stage: Stage, ids: Sequence[UUID], *, kind: Kind | None = None) -> None:
     """Publish tickets for work that rows already owe. A broker that is away costs seconds, not the work."""
     if not ids:
         return
     try:
-        await broker.publish(stage, list(packets(stage, ids)))
+        await broker.publish(stage, list(packets(stage, ids, kind=kind)))
     except NotPublished as error:
         log.warning(
             "tickets not published, their rows owe the work", stage=stage, tickets=len(ids), error=str(error)
@@ -196,5 +211,15 @@ def rings(broker: Broker, stage: Stage, *, most: int) -> Batcher[UUID, None]:
     async def ring_all(ids: Sequence[UUID]) -> Sequence[None]:
         await ring(broker, stage, ids)
         return [None] * len(ids)
+
+    return Batcher(ring_all, most=most)
+
+
+def rings_courtesies(broker: Broker, *, most: int) -> Batcher[UUID, None]:
+    """Asks dispatch for the side calls that the enqueued messages deserve. No row owes them: one that is lost stays lost."""
+
+    async def ring_all(messages: Sequence[UUID]) -> Sequence[None]:
+        await ring(broker, Stage.DISPATCH, messages, kind=Kind.MESSAGE)
+        return [None] * len(messages)
 
     return Batcher(ring_all, most=most)

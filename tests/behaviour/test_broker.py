@@ -11,7 +11,7 @@ from shared.broker import Broker
 from shared.broker.memory import MemoryBroker
 from shared.errors import NotPublished
 from shared.ids import new_id
-from shared.tickets import Packet, Stage, encode, packets
+from shared.tickets import Kind, Packet, Stage, encode, packets
 from tests.support.brokers import (
     MemoryRawQueue,
     RabbitRawQueue,
@@ -81,6 +81,15 @@ async def test_a_packet_arrives_as_it_was_published(broker: Broker, stage: Stage
         (delivery,) = await take_tickets(consumer, 16)
         assert delivery.packet == sent
         assert not delivery.redelivered
+        await delivery.ack()
+
+
+async def test_a_packet_beside_the_stage_s_own_arrives_as_one(broker: Broker) -> None:
+    sent = Packet(v=1, kind=Kind.MESSAGE, ids=(new_id(), new_id()))
+    await broker.publish(Stage.DISPATCH, [sent])
+    async with broker.consume(Stage.DISPATCH, prefetch=32) as consumer:
+        (delivery,) = await take_tickets(consumer, 2)
+        assert delivery.packet == sent
         await delivery.ack()
 
 

@@ -89,6 +89,23 @@ def test_every_ticket_travels_once_and_in_order(*, stage: Stage, ids: list[UUID]
         assert decode(encode(packet), stage) == packet
 
 
+@pytest.mark.parametrize("stage", Stage)
+@pytest.mark.parametrize("kind", Kind)
+def test_where_a_kind_has_its_place(stage: Stage, kind: Kind) -> None:
+    """Courtesies go to dispatch, beside replies; everything else where it is owed."""
+    content = encode(Packet(v=VERSION, kind=kind, ids=(UUID(ID),)))
+    if kind is KIND_OF[stage] or (stage, kind) == (Stage.DISPATCH, Kind.MESSAGE):
+        assert decode(content, stage).kind is kind
+    else:
+        with pytest.raises(Unusable, match="no place"):
+            decode(content, stage)
+
+
+def test_packets_of_a_kind_beside_the_stage_s_own() -> None:
+    (packet,) = packets(Stage.DISPATCH, [UUID(ID)], kind=Kind.MESSAGE)
+    assert (packet.kind, packet.ids) == (Kind.MESSAGE, (UUID(ID),))
+
+
 def test_packets_are_as_few_as_can_be() -> None:
     ids = [new_id() for _ in range(200)]
     assert [len(packet.ids) for packet in packets(Stage.GUARD, ids)] == [100, 100]

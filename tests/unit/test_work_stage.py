@@ -10,8 +10,8 @@ import pytest
 from shared.broker.memory import MemoryBroker
 from shared.errors import NotPublished, Unavailable
 from shared.ids import new_id
-from shared.tickets import Stage, packets
-from shared.work.stage import ATTEMPTS_MAX, StageLoop, ring
+from shared.tickets import Kind, Stage, packets
+from shared.work.stage import ATTEMPTS_MAX, StageLoop, ring, rings_courtesies
 from shared.work.sweeper import READY_MOST, sweep
 from tests.support.eventually import eventually
 from tests.support.factories import SetClock
@@ -421,3 +421,60 @@ async def test_the_sweeper_takes_nothing_while_the_broker_is_away() -> None:
         assert owed.due == IDS
         faulty.restore_connection()
         await eventually(lambda: owed.due == [])
+
+
+# Beside the stage's own: courtesies
+
+
+async def test_courtesies_are_handed_over_once_and_acknowledged(broker: MemoryBroker, rows: Rows) -> None:
+    courtesies: list[UUID] = []
+    async with asyncio.TaskGroup() as group:
+        batcher = rings_courtesies(broker, most=10)
+        asking = group.create_task(batcher.run())
+        for message in IDS[:2]:
+            batcher.enqueue(message)
+        await broker.publish(Stage.DISPATCH, list(packets(Stage.DISPATCH, IDS[2:])))
+        async with running(dispatch_loop(broker, rows, courtesies)):
+            await eventually(lambda: len(rows.done) == 3 and len(courtesies) == 2)
+        asking.cancel()
+    assert courtesies == IDS[:2]
+    assert sorted(rows.done) == sorted(IDS[2:])
+    assert await broker.ready(Stage.DISPATCH) == 0
+
+
+async def test_courtesies_that_somebody_had_before_are_dropped(broker: MemoryBroker, rows: Rows) -> None:
+    """Whoever had them asked for them, or died of it."""
+    courtesies: list[UUID] = []
+    await ring(broker, Stage.DISPATCH, IDS[:1], kind=Kind.MESSAGE)
+    async with broker.consume(Stage.DISPATCH, prefetch=1) as consumer:
+        await consumer.take(most=10)
+    await ring(broker, Stage.DISPATCH, IDS[1:2])
+    async with running(dispatch_loop(broker, rows, courtesies)):
+        await eventually(lambda: rows.done == IDS[1:2])
+    assert not courtesies
+    assert not rows.counts
+    assert await broker.ready(Stage.DISPATCH) == 0
+
+
+async def test_a_loop_that_knows_no_courtesies_passes_them_over(broker: MemoryBroker, rows: Rows) -> None:
+    await ring(broker, Stage.DISPATCH, IDS[:1], kind=Kind.MESSAGE)
+    await ring(broker, Stage.DISPATCH, IDS[1:2])
+    async with running(dispatch_loop(broker, rows, None)):
+        await eventually(lambda: rows.done == IDS[1:2])
+    assert await broker.ready(Stage.DISPATCH) == 0
+
+
+def dispatch_loop(broker: MemoryBroker, rows: Rows, courtesies: list[UUID] | None) -> StageLoop:
+    loop = StageLoop(
+        broker=broker,
+        stage=Stage.DISPATCH,
+        claims=rows,
+        clock=SetClock(),
+        prefetch=32,
+        batch=100,
+        hold_s=HOLD_S,
+        suspects=True,
+    )
+    if courtesies is not None:
+        loop.aside = courtesies.extend
+    return loop
