@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
+
+from pydantic import SecretStr
 
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Status
-from shared.ids import ConversationId
+from shared.ids import AccountId, ConversationId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +38,31 @@ class Inbox(Protocol):
 
     async def retry_held(self) -> int:
         """Try the held statuses that are due; how many met their send."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """A bot whose updates this process fetches, as long as it renews its lease."""
+
+    account: AccountId
+    address: str
+    token: SecretStr
+    offset: int | None  # of the first update that was not committed yet, where Telegram does not know it
+    leased_at: datetime
+
+
+class Polls(Protocol):
+    """Who fetches a bot's updates: one process at a time. Every method raises Unavailable when the record can't be reached."""
+
+    async def claim(self) -> Sequence[Polled]:
+        """Bots that want to be polled and that nobody polls."""
+        ...
+
+    async def renew(self, polled: Polled, *, offset: int | None) -> Polled | None:
+        """Hold it on, with its settings as they are now; None: another has it, or nobody should."""
+        ...
+
+    async def release(self, polled: Polled) -> None:
+        """Let another have it at once. Nothing, if another has."""
         ...

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 
 from services.ingest.adapters.postgres_inbox import PostgresInbox
+from services.ingest.adapters.postgres_polls import PostgresPolls
+from services.ingest.adapters.telegram_polling import TelegramPolling
 from services.ingest.app import build_app
 from services.ingest.handler import Ingest
 from services.ingest.routes import Hooks
@@ -31,7 +33,8 @@ class WiredIngest:
 
 async def wire(parts: Parts) -> WiredIngest:
     """Ingest on these parts, ready to run."""
-    inbox = PostgresInbox(parts.database, vault_of(parts.settings), parts.clock)
+    vault = vault_of(parts.settings)
+    inbox = PostgresInbox(parts.database, vault, parts.clock)
     ingest = Ingest(inbox=inbox, broker=parts.broker, metrics=parts.metrics)
     hooks = Hooks(
         ingest=ingest,
@@ -39,6 +42,14 @@ async def wire(parts: Parts) -> WiredIngest:
         clock=parts.clock,
         metrics=parts.metrics,
         public_url=parts.settings.public_base_url,
+    )
+    polling = TelegramPolling(
+        polls=PostgresPolls(parts.database, vault),
+        inbox=inbox,
+        receive=ingest.receive,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        url=parts.settings.telegram_url,
     )
     away: list[str] = ["the database was not asked yet"]
 
@@ -52,7 +63,12 @@ async def wire(parts: Parts) -> WiredIngest:
 
     service = Service(
         name="ingest",
-        jobs=[ingest.run_commits, ingest.run_rings, lambda: every(PING_EVERY_S, ping, name="held statuses")],
+        jobs=[
+            ingest.run_commits,
+            ingest.run_rings,
+            polling.run,
+            lambda: every(PING_EVERY_S, ping, name="held statuses"),
+        ],
         why_not_ready=lambda: away[0] if away else None,
     )
     return WiredIngest(service=service, hooks=hooks, parts=parts)
