@@ -27,6 +27,8 @@ def configure_logs(*, level: str, service: str) -> None:
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)
+    for client in ("httpx2", "httpcore2"):  # they log URLs, and Telegram's hold the bot's token
+        logging.getLogger(client).setLevel(logging.WARNING)
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)  # what fails there reaches us, and we say it
     logging.basicConfig(
         level=max(LEVELS[level], logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s"
