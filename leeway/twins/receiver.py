@@ -1,4 +1,4 @@
-"""A tenant's own system at the generic signed webhook: it posts messages, and takes replies at a callback (docs/channels/generic.md).
+"""A tenant's own system at the generic signed webhook: it posts messages and takes replies (docs/channels/generic.md).
 
 It does what the contract asks of it: signs with one secret, checks with the other, and drops what it has had.
 """
@@ -43,7 +43,8 @@ class ReceiverTwin(Twin):
         """A customer's message; `data` are further fields of the contract. The status of our answer."""
         message = {"message_id": new_id().hex, "conversation_id": f"with-{sender}", "from": {"id": sender}}
         said = {} if text is None else {"text": text}
-        event = {"type": "message.received", "timestamp": self._clock.now().isoformat(), "data": message | said | data}  # fmt: skip
+        at = self._clock.now().isoformat()
+        event = {"type": "message.received", "timestamp": at, "data": message | said | data}
         return await self.deliver(f"msg_{new_id().hex}", json.dumps(event, ensure_ascii=False).encode())
 
     async def press(self, sender: str, delivered: Delivered, title: str) -> int:
