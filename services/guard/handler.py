@@ -5,9 +5,10 @@ from uuid import UUID
 
 import structlog
 
+from services.guard.core.amending import amend
 from services.guard.core.guards import judge
 from services.guard.core.record import Case, Record, record
-from services.guard.core.verdict import Judgement, Notice
+from services.guard.core.verdict import Notice
 from services.guard.ports import Conversations
 from shared.broker.port import Broker
 from shared.ids import ConversationId
@@ -15,7 +16,7 @@ from shared.locales import load
 from shared.telemetry.metrics import Metrics
 from shared.tickets import Stage
 from shared.work.batches import Batcher
-from shared.work.stage import rings
+from shared.work.stage import rings, rings_courtesies
 
 GATHERS_MAX = 5
 RINGS_MOST = 400
@@ -32,11 +33,12 @@ class Guard:
         self._batch = batch
         self._agent_rings = rings(broker, Stage.AGENT, most=RINGS_MOST)
         self._dispatch_rings = rings(broker, Stage.DISPATCH, most=RINGS_MOST)
+        self._courtesies = rings_courtesies(broker, most=RINGS_MOST)
 
     @property
     def batchers(self) -> Sequence[Batcher[UUID, None]]:
         """What must run beside this: rings leave while the next batch is judged."""
-        return (self._agent_rings, self._dispatch_rings)
+        return (self._agent_rings, self._dispatch_rings, self._courtesies)
 
     async def room(self) -> int:
         return self._batch
@@ -67,7 +69,7 @@ class Guard:
 
     async def _decide(self, cases: Sequence[Case]) -> list[ConversationId]:
         """Judge and record; the conversations whose row had changed."""
-        records = [record(case, _judged(case)) for case in cases]
+        records = [_recorded(case) for case in cases]
         texts = {
             (one.case.conversation, message): _worded(one, notice)
             for one in records
@@ -76,6 +78,8 @@ class Guard:
         recorded = await self._conversations.record(records, texts)
         done = [one for one in records if one.case.conversation in recorded]
         self._counted(done)
+        for message in (message for one in done for message in one.courtesies):
+            self._courtesies.enqueue(message)
         for one in done:
             if one.due_now:
                 self._agent_rings.enqueue(one.case.conversation)
@@ -95,8 +99,11 @@ class Guard:
                 self._metrics.handoffs.labels(business, one.handoff_reason.value).inc()
 
 
-def _judged(case: Case) -> Judgement:
-    return judge(case.messages, case.facts, [load(name) for name in case.locales])
+def _recorded(case: Case) -> Record:
+    amended = amend(case.messages, case.concerned, handled_seq=case.row.handled_seq, leased=case.row.leased)
+    again = [one.message for one in amended.again]
+    locales = [load(name) for name in case.locales]
+    return record(case, judge(amended.messages, case.facts, locales, again=again), amended)
 
 
 def _worded(one: Record, notice: Notice) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from services.guard.adapters.postgres_conversations import PostgresConversations
+from services.guard.core.amending import amend
 from services.guard.core.guards import judge
 from services.guard.core.record import Case, Record, record
 from services.guard.core.verdict import Judged, Judgement, Notice, Reason
 from services.guard.ports import Conversations
 from shared.autonomy import Mode
-from shared.ids import ActionId, ConversationId, OutboundId, new_id
+from shared.ids import ActionId, ConversationId, MessageId, OutboundId, new_id
 from shared.locales import load
 from shared.messages import MessageKind, Verdict
 from tests.support.eventually import eventually
@@ -34,7 +35,10 @@ async def gather_one(conversations: Conversations, conversation: ConversationId)
 
 
 def judged_by_the_guards(case: Case) -> Record:
-    return record(case, judge(case.messages, case.facts, [load(name) for name in case.locales]))
+    amended = amend(case.messages, case.concerned, handled_seq=case.row.handled_seq, leased=case.row.leased)
+    again = [one.message for one in amended.again]
+    locales = [load(name) for name in case.locales]
+    return record(case, judge(amended.messages, case.facts, locales, again=again), amended)
 
 
 def made(case: Case, *decisions: Judged, in_handoff: bool = False, opted_out: bool = False) -> Record:
@@ -91,6 +95,16 @@ FACTS: list[tuple[str, str, Callable[[Case], Any], Any]] = [
      lambda c: c.row.leased, False),
     ("a carrier that takes CANCEL", "update channel_account set carrier_takes_cancel = true", lambda c: c.facts.carrier_takes_cancel, True),
     ("the business's own address", "insert into channel_account (business, channel, address) select business, 'sms', user_id from channel_identity", lambda c: len(c.facts.own_addresses), 1),
+    ("the number of one of its lines", "update channel_account set own_number = (select user_id from channel_identity)", lambda c: len(c.facts.own_addresses), 1),
+    ("that number as WhatsApp writes it", "with x as (update channel_identity set user_id = ltrim(user_id, '+') returning user_id) update channel_account set own_number = '+' || x.user_id from x", lambda c: len(c.facts.own_addresses), 1),
+    ("that number as Twilio writes it", "with x as (update channel_identity set user_id = 'whatsapp:' || user_id returning user_id) update channel_account set own_number = substr(x.user_id, 10) from x", lambda c: len(c.facts.own_addresses), 1),
+    ("that number as where replies go", "with x as (update channel_identity set user_id = 'RO.1', reply_to = '40700000001' returning user_id) update channel_account set own_number = '+40700000001' from x", lambda c: len(c.facts.own_addresses), 1),
+    ("what payloads name it by", "update channel_account set provider_address = (select user_id from channel_identity)", lambda c: len(c.facts.own_addresses), 1),
+    ("the same of another channel", "insert into channel_account (business, channel, address, provider_address) select business, 'telegram', 'bot', user_id from channel_identity", lambda c: len(c.facts.own_addresses), 0),
+    ("a number of nobody of its own", "update channel_account set own_number = '+40111111111', provider_address = '7'", lambda c: len(c.facts.own_addresses), 0),
+    ("a channel without side calls", "select 1", lambda c: c.side_calls, False),
+    ("one with them", "update channel_account set channel = 'telegram'", lambda c: c.side_calls, True),
+    ("an edit that waits", "update conversation_state set edits_wait = true", lambda c: c.row.edits_wait, True),
     ("the settings", "update business set stale_after_s = 5, rate_per_10_min = 6, takeover_quiet_min = 7",
      lambda c: (c.facts.stale_after, c.facts.rate_per_10_min, c.facts.takeover_quiet),
      (timedelta(seconds=5), 6, timedelta(minutes=7))),
@@ -631,3 +645,185 @@ async def test_a_day_s_cap_is_reached_by_what_was_reserved_for_it(
     await place.insert("budget", business=business, day=today - timedelta(days=1), used_usd=Decimal(9))
     await place.wrote(conversation)
     assert (await gather_one(conversations, conversation)).facts.cap_reached is reached
+
+
+# Edits and deletions
+
+ORIGINAL = "on-the-channel"
+
+
+async def amends(place: Ground, conversation: ConversationId, text: str = "Book at 11", *, of: str = ORIGINAL, **columns: Any) -> MessageId:  # fmt: skip
+    """An edit of what is named so, or the deletion of it, as ingest leaves it."""
+    return await place.wrote(conversation, text, **({"kind": "edit", "quoted": of} | columns))
+
+
+async def told(place: Ground, message: MessageId) -> dict[str, Any]:
+    row = await place.row("inbound_message", id=message)
+    return {name: row[name] for name in ("seq", "kind", "body", "verdict", "reason", "edited_to")} | {
+        "edited": row["edited_at"] is not None,
+        "deleted": row["deleted_at"] is not None,
+    }
+
+
+async def guarded(conversations: PostgresConversations, conversation: ConversationId) -> Record:
+    one = judged_by_the_guards(await gather_one(conversations, conversation))
+    assert await recorded(conversations, one) is not None
+    return one
+
+
+async def with_payload(place: Ground, message: MessageId) -> None:
+    business = (await place.row("inbound_message", id=message))["business"]
+    await place.insert("inbound_payload", message=message, business=business, raw=b"as it came")
+
+
+async def test_an_edit_of_what_is_not_judged_replaces_its_text(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    original = await place.wrote(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    edit = await amends(place, conversation)
+    await guarded(conversations, conversation)
+    assert await told(place, original) == {
+        "seq": 1, "kind": "text", "body": "Book at 11", "verdict": "turn", "reason": None,
+        "edited_to": None, "edited": True, "deleted": False,
+    }  # fmt: skip
+    row = await told(place, edit)
+    assert (row["seq"], row["verdict"], row["reason"]) == (2, "stored", "edit")
+
+
+async def test_an_edit_of_what_no_turn_has_taken_is_judged_again_under_its_seq(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    original = await place.said(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    await place.said(conversation, "please")
+    await amends(place, conversation, "STOP")
+    await guarded(conversations, conversation)
+    row = await told(place, original)
+    assert (row["seq"], row["body"], row["verdict"], row["reason"]) == (1, "STOP", "consent", "opt_out")
+    state = await place.state(conversation)
+    assert state["opted_out_at"] is not None
+    assert (state["due_at"], state["handled_seq"], state["unguarded"]) == (None, 2, 0)
+
+
+@pytest.mark.parametrize("how", ["taken", "under way"])
+async def test_an_edit_of_what_a_turn_has_taken_stands_beside_it(
+    place: Ground, conversations: PostgresConversations, how: str
+) -> None:
+    conversation = await place.conversation()
+    original = await place.said(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    if how == "taken":
+        await place.set_state(conversation, handled_seq=1, due_at=None)
+    else:
+        await place.leased(conversation)
+    before = await place.state(conversation)
+    await amends(place, conversation)
+    await guarded(conversations, conversation)
+    assert await told(place, original) == {
+        "seq": 1, "kind": "text", "body": "Book at 10", "verdict": "turn", "reason": None,
+        "edited_to": "Book at 11", "edited": True, "deleted": False,
+    }  # fmt: skip
+    assert (await place.state(conversation))["due_at"] == before["due_at"]
+
+
+@pytest.mark.parametrize("handled", [0, 1], ids=["not taken", "taken"])
+async def test_a_deletion_takes_the_words_away_everywhere(
+    place: Ground, conversations: PostgresConversations, handled: int
+) -> None:
+    conversation = await place.conversation()
+    original = await place.said(
+        conversation, "my secret", channel_message_id=ORIGINAL, edited_to="my other secret"
+    )
+    await place.set_state(conversation, handled_seq=handled)
+    edit = await amends(place, conversation, "my other secret")
+    await guarded(conversations, conversation)
+    for message in (original, edit):
+        await with_payload(place, message)
+    gone = await amends(place, conversation, "", kind="deletion")
+    await with_payload(place, gone)
+    await guarded(conversations, conversation)
+    for message in (original, edit):
+        row = await told(place, message)
+        assert (row["body"], row["edited_to"], row["deleted"]) == ("", None, True)
+    raws = {row["message"]: row["raw"] for row in await place.rows("inbound_payload")}
+    assert raws == {original: b"", edit: b"", gone: b"as it came"}
+    assert (await place.state(conversation))["due_at"] is None
+    assert (await told(place, original))["verdict"] == ("turn" if handled else "stored")
+
+
+async def test_an_edit_that_came_first_waits_for_its_original(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    await amends(place, conversation)
+    await guarded(conversations, conversation)
+    assert (await place.state(conversation))["edits_wait"]
+    await place.wrote(conversation, "Are you open?")
+    await guarded(conversations, conversation)
+    assert (await place.state(conversation))["edits_wait"], "that was another one"
+    original = await place.wrote(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    await guarded(conversations, conversation)
+    row = await told(place, original)
+    assert (row["body"], row["edited"], row["verdict"]) == ("Book at 11", True, "turn")
+    assert not (await place.state(conversation))["edits_wait"]
+
+
+async def test_an_edit_of_another_conversation_s_message_changes_nothing_there(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    account = await place.account()
+    theirs, ours = await place.conversation(account), await place.conversation(account)
+    original = await place.said(theirs, "Book at 10", channel_message_id=ORIGINAL)
+    await amends(place, ours, "STOP")
+    await guarded(conversations, ours)
+    assert (await told(place, original))["body"] == "Book at 10"
+    assert (await place.state(theirs))["opted_out_at"] is None
+
+
+@pytest.mark.parametrize("waits_for", ["customer", "operator"])
+@pytest.mark.parametrize("kind", ["edit", "deletion"])
+async def test_an_edit_of_what_an_action_came_from_ends_it_with_its_unsent_prompt(
+    place: Ground, conversations: PostgresConversations, waits_for: str, kind: str
+) -> None:
+    conversation = await place.conversation()
+    original = await place.said(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    turn = await place.turn(conversation, original)
+    await place.set_state(conversation, handled_seq=1, due_at=None)
+    prompt = await place.outbound(conversation, "Book: 10?")
+    action = await place.action(conversation, prompt=prompt, turn=turn, state=waits_for)
+    await amends(place, conversation, kind=kind)
+    await guarded(conversations, conversation)
+    row = await place.row("pending_action", id=action)
+    assert (row["state"], row["reason"]) == ("cleared", "edited")
+    assert (await place.row("outbound", id=prompt))["state"] == "discarded"
+
+
+@pytest.mark.parametrize(
+    ("of", "executing"), [("another-message", False), (ORIGINAL, True)], ids=["not what it came from", "called for"]
+)  # fmt: skip
+async def test_an_action_stays_that_did_not_come_from_it_or_may_have_happened(
+    place: Ground, conversations: PostgresConversations, of: str, *, executing: bool
+) -> None:
+    conversation = await place.conversation()
+    original = await place.said(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    await place.said(conversation, "Thanks", channel_message_id="another-message")
+    turn = await place.turn(conversation, original)
+    await place.set_state(conversation, handled_seq=2, due_at=None)
+    since = await place.now() if executing else None
+    prompt = await place.outbound(conversation, "Book: 10?")
+    action = await place.action(conversation, prompt=prompt, turn=turn, executing_since=since)
+    await amends(place, conversation, of=of)
+    await guarded(conversations, conversation)
+    assert (await place.row("pending_action", id=action))["state"] == "customer"
+
+
+async def test_an_edit_is_recorded_whole_or_not_at_all(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    conversation = await place.conversation()
+    original = await place.said(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    await amends(place, conversation)
+    one = judged_by_the_guards(await gather_one(conversations, conversation))
+    await place.wrote(conversation, "Another")
+    assert await recorded(conversations, one) is None
+    assert (await told(place, original))["body"] == "Book at 10"

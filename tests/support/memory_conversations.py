@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from services.guard.core.amending import AMENDS, Concerned, Known
 from services.guard.core.record import Case, Record, Row
 from services.guard.core.verdict import Facts, Judged, Reason, Unjudged
 from shared.autonomy import Mode
 from shared.errors import Unavailable
 from shared.ids import BusinessId, ConversationId, MessageId, OutboundId, new_id
-from shared.messages import MessageKind
+from shared.messages import MessageKind, Verdict
 from tests.support.factories import ANA, NOON
 
 
@@ -22,6 +23,7 @@ class Kept:
     facts: Facts
     unjudged: list[Unjudged] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
+    known: dict[MessageId, Known] = field(default_factory=dict)
     notices: dict[OutboundId, str] = field(default_factory=dict)
     attempts: int = 0
     dead: bool = False
@@ -36,10 +38,12 @@ class MemoryConversations:
         now: datetime = NOON,
         window: timedelta = timedelta(seconds=2),
         locales: tuple[str, ...] = ("en", "ro"),
+        side_calls: bool = False,
     ) -> None:
         self.now = now
         self.window = window
         self.locales = locales
+        self.side_calls = side_calls
         self.kept: dict[ConversationId, Kept] = {}
         self.before_record: Callable[[], None] = lambda: None
         self.gathers = 0
@@ -118,6 +122,8 @@ class MemoryConversations:
             now=self.now,
             locales=self.locales,
             window=self.window,
+            side_calls=self.side_calls,
+            concerned=_concerned(kept),
         )
 
     def _written(
@@ -132,6 +138,16 @@ class MemoryConversations:
         decided = {judged.message for judged in one.judged}
         kept.unjudged = [message for message in kept.unjudged if message.id not in decided]
         kept.judged += one.judged
+        texts_of = {message.id: message for message in one.case.messages}
+        for message, seq, judged, change in one.written:
+            known = kept.known.get(message) or Known(
+                message=texts_of[message], seq=seq, verdict=Verdict.STORED
+            )
+            known = replace(known, verdict=judged.verdict if judged else known.verdict)
+            if change is not None and change.text is not None:
+                told = replace(known.message, text=change.text, deleted=change.deleted_at is not None)
+                known = replace(known, message=told)
+            kept.known[message] = known
         notices = {OutboundId(new_id()): texts[one.case.conversation, message] for message, _ in one.notices}
         kept.notices |= notices
         return list(notices)
@@ -139,6 +155,26 @@ class MemoryConversations:
     def _reach(self) -> None:
         if self.away:
             raise Unavailable("taken away by a test")
+
+
+def _concerned(kept: Kept) -> Concerned:
+    """By the rules of the real query; actions are none of this twin's."""
+    about = {one.quoted for one in kept.unjudged if one.kind in AMENDS}
+    judged = sorted(kept.known.values(), key=lambda one: one.seq)
+    here = {one.message.channel_message_id for one in judged if one.message.kind not in AMENDS}
+    return Concerned(
+        known=tuple(one for one in judged if _named(one.message) in about),
+        waiting=tuple(
+            one.message for one in judged if one.message.kind in AMENDS and one.message.quoted not in here
+        ),
+        unanswered=tuple(
+            one.seq for one in judged if one.verdict is Verdict.TURN and one.seq > kept.row.handled_seq
+        ),
+    )
+
+
+def _named(message: Unjudged) -> str | None:
+    return message.quoted if message.kind in AMENDS else message.channel_message_id
 
 
 def reasons(conversations: MemoryConversations, conversation: ConversationId) -> list[Reason | None]:

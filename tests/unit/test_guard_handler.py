@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from services.guard.core.verdict import Reason
 from services.guard.handler import GATHERS_MAX, Guard
+from shared.autonomy import Mode
 from shared.broker.memory import MemoryBroker
 from shared.errors import Unavailable
 from shared.locales import load
+from shared.messages import MessageKind
 from shared.telemetry.metrics import Metrics
-from shared.tickets import Stage
+from shared.tickets import KIND_OF, Kind, Stage
 from tests.support.eventually import eventually
 from tests.support.faulty_broker import FaultyBroker
 from tests.support.memory_conversations import MemoryConversations, reasons
@@ -28,8 +31,11 @@ class Desk:
         self.metrics = Metrics(process=False)
         self.guard = Guard(conversations=conversations, broker=self.broker, metrics=self.metrics, batch=100)
 
-    def rung(self, stage: Stage) -> list[UUID]:
-        return [ticket for to, packet in self.broker.published if to is stage for ticket in packet.ids]
+    def rung(self, stage: Stage, kind: Kind | None = None) -> list[UUID]:
+        """Tickets published to a stage, of this kind or of its usual one."""
+        wanted = kind or KIND_OF[stage]
+        packets = [packet for to, packet in self.broker.published if to is stage]
+        return [ticket for packet in packets if packet.kind is wanted for ticket in packet.ids]
 
 
 @pytest.fixture
@@ -140,3 +146,68 @@ async def test_verdicts_and_handoffs_are_counted_by_reason(desk: Desk) -> None:
     judged = {"business": "clinic", "verdict": "handoff", "reason": "handoff_requested"}
     assert value("leeway_messages_judged_total", judged) == 1
     assert value("leeway_handoffs_total", {"business": "clinic", "reason": "handoff_requested"}) == 1
+
+
+async def test_an_edit_of_what_waits_is_judged_and_written_with_its_new_text(desk: Desk) -> None:
+    conversation = desk.conversations.new()
+    original = desk.conversations.wrote(conversation, "Book at 10", channel_message_id="m1")
+    await desk.guard.claim([conversation])
+    desk.conversations.wrote(conversation, "STOP", kind=MessageKind.EDIT, quoted="m1")
+    await desk.guard.claim([conversation])
+    kept = desk.conversations.kept[conversation]
+    assert kept.known[original].message.text == "STOP"
+    assert kept.row.opted_out_at is not None
+    assert kept.row.due_at is None
+
+
+# Courtesies
+
+
+PRESS = {"kind": MessageKind.BUTTON, "text": "Confirm"}
+COURTESIES = [
+    # what came (the last of it is told), facts, whether the channel is told
+    ("a text", {}, {}, True),
+    ("a text where a person looks first", {}, {"mode": Mode.SUGGEST}, False),
+    ("a text in handoff", {}, {"in_handoff": True}, False),
+    ("a text to stop", {"text": "STOP"}, {}, False),
+    ("a reaction", {"kind": MessageKind.REACTION}, {}, False),
+    ("an edit", {"kind": MessageKind.EDIT, "quoted": "m0"}, {}, False),
+    ("a press", PRESS, {}, True),
+    ("a press where a person looks first", PRESS, {"mode": Mode.SUGGEST}, True),
+    ("a press in handoff", PRESS, {"in_handoff": True}, True),
+    ("a press of who opted out", PRESS, {"opted_out": True}, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("came", "facts", "is_told"), [row[1:] for row in COURTESIES], ids=[row[0] for row in COURTESIES]
+)
+async def test_the_channel_is_told_at_once_of(
+    desk: Desk, came: dict[str, Any], facts: dict[str, Any], *, is_told: bool
+) -> None:
+    desk.conversations.side_calls = True
+    conversation, marker = desk.conversations.new(**facts), desk.conversations.new()
+    message = desk.conversations.wrote(conversation, **came)
+    last = desk.conversations.wrote(marker, **PRESS)
+    await desk.guard.claim([conversation])
+    await desk.guard.claim([marker])
+    await eventually(lambda: last in desk.rung(Stage.DISPATCH, Kind.MESSAGE))
+    assert desk.rung(Stage.DISPATCH, Kind.MESSAGE) == ([message, last] if is_told else [last])
+
+
+async def test_of_a_burst_the_channel_is_told_of_the_newest(desk: Desk) -> None:
+    desk.conversations.side_calls = True
+    conversation = desk.conversations.new()
+    desk.conversations.wrote(conversation, "Hi")
+    newest = desk.conversations.wrote(conversation, "Are you open?")
+    await desk.guard.claim([conversation])
+    await eventually(lambda: desk.rung(Stage.DISPATCH, Kind.MESSAGE) == [newest])
+
+
+async def test_a_channel_without_side_calls_is_told_nothing(desk: Desk) -> None:
+    desk.conversations.window = timedelta()
+    conversation = desk.conversations.new()
+    desk.conversations.wrote(conversation, **PRESS)
+    await desk.guard.claim([conversation])
+    await eventually(lambda: desk.rung(Stage.AGENT) == [conversation])
+    assert not desk.rung(Stage.DISPATCH, Kind.MESSAGE)

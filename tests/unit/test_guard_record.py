@@ -221,11 +221,38 @@ def test_unanswered_since_is_the_first_message_that_was_owed() -> None:
     assert recorded(stored(), seen=row(unanswered_since=later(-9))).row.unanswered_since == later(-9)
 
 
-def test_last_customer_at_moves_when_the_customer_speaks() -> None:
-    seen = row(last_customer_at=later(-60))
-    assert recorded(judged(), seen=seen).row.last_customer_at == NOON
-    assert recorded(opt_out(), seen=seen).row.last_customer_at == NOON
-    assert recorded(stored(), seen=seen).row.last_customer_at == later(-60)
+def told(kind: MessageKind, n: int = 1, *, at: float = 0, received: float = 5) -> Unjudged:
+    return Unjudged(id=number(n), kind=kind, text="", channel_at=later(at), received_at=later(received))
+
+
+def last_customer_at(*messages: Unjudged, decision: Judged | None = None, seen: float | None = -60) -> datetime | None:  # fmt: skip
+    before = row(last_customer_at=None if seen is None else later(seen))
+    decisions = [replace(decision or stored(), message=one.id) for one in messages]
+    return recorded(*decisions, seen=before, messages=messages).row.last_customer_at
+
+
+def test_last_customer_at_is_the_channel_s_time_of_the_customer_s_newest_message_also_of_one_that_was_stored() -> (
+    None
+):
+    assert last_customer_at(told(MessageKind.TEXT, at=-9)) == later(-9)
+    assert last_customer_at(told(MessageKind.TEXT, at=-9), told(MessageKind.MEDIA, 2, at=-3)) == later(-3)
+    assert last_customer_at(told(MessageKind.TEXT, at=-9), decision=judged(), seen=None) == later(-9)
+
+
+def test_last_customer_at_never_goes_back_and_lies_never_beyond_our_receipt() -> None:
+    assert last_customer_at(told(MessageKind.TEXT, at=-600)) == later(-60)
+    assert last_customer_at(told(MessageKind.TEXT, at=3600, received=5)) == later(5)
+
+
+@pytest.mark.parametrize("kind", MessageKind)
+def test_what_is_none_of_the_customer_s_messages_opens_no_window(kind: MessageKind) -> None:
+    theirs = kind in {"text", "button", "media", "reaction", "unsupported"}
+    assert last_customer_at(told(kind)) == (NOON if theirs else later(-60))
+
+
+def test_a_message_from_ourselves_opens_no_window() -> None:
+    echo = stored(reason=Reason.SELF_ECHO)
+    assert last_customer_at(told(MessageKind.TEXT), decision=echo) == later(-60)
 
 
 # Handoff

@@ -3,10 +3,10 @@
 -- way in, and back by the record.
 -- $1 conversations uuid[]
 select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.customer_seq, s.handled_seq, s.due_at + shift() as due_at, s.window_opened_at + shift() as window_opened_at, s.unanswered_since, s.last_customer_at,
-  s.state, s.handoff_epoch, s.opted_out_at, s.mode, s.locale, s.lease_token is not null and s.lease_until > now() as leased, i.user_id as sender,
+  s.state, s.handoff_epoch, s.opted_out_at, s.mode, s.locale, s.lease_token is not null and s.lease_until > now() as leased, s.edits_wait, i.user_id as sender, k.channel,
   b.slug, b.mode as business_mode, b.locales, b.window_ms, b.stale_after_s, b.rate_per_10_min, b.takeover_quiet_min, b.day_cap_usd,
   k.mode as account_mode, k.state as account_state, k.carrier_takes_cancel, business_now() as now, s.decision_owed is not null as decision_owed,
-  (select array_agg(row (m.id, m.kind, m.body, m.channel_at, m.received_at, m.auto_reply, m.opt_word, m.locale,
+  (select array_agg(row (m.id, m.kind, m.body, m.channel_at, m.received_at, m.auto_reply, m.opt_word, m.locale, m.channel_message_id, m.quoted,
       m.kind = 'echo' and (
         exists (select from send_attempt a where a.account = m.account and a.provider_id = m.channel_message_id)
         or exists (select from (select x.body, x.state, x.created_at from outbound x where x.conversation = m.conversation order by x.id desc limit 5) o
@@ -18,13 +18,16 @@ select s.conversation, s.business, s.version, s.unguarded, s.guarded_seq, s.cust
   (select array_agg(r.sent_at order by r.sent_at)
     from (select o.sent_at from outbound o where o.conversation = s.conversation order by o.id desc limit 8) r where r.sent_at is not null) as reply_times,
   (select count(*) from (select from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 4 * b.rate_per_10_min and m.received_at > business_now() - interval '10 min'
-    and m.kind not in ('echo', 'system', 'group', 'reaction')) r) as recent,
+    and m.kind not in ('echo', 'system', 'group', 'reaction', 'edit', 'deletion')) r) as recent,
   (select m.channel_at from inbound_message m where m.conversation = s.conversation and m.seq <= s.handled_seq and m.verdict = 'turn' order by m.seq desc limit 1) as newest_answered_at,
   (select row (a.id, a.state) from pending_action a where a.conversation = s.conversation and a.state in ('customer', 'operator')) as action,
   (select array_agg(o.id) from outbound o where o.conversation = s.conversation and o.state = 'draft' and o.origin_kind <> 'operator' and not o.receipt
       -- a question that may have arrived can be answered
       and (o.reason is distinct from 'may_have_arrived' or not exists (select from pending_action a where a.conversation = o.conversation and a.prompt = o.id and a.state = 'customer'))) as drafts,
-  exists (select from channel_account x where x.business = s.business and x.address = i.user_id) as own_address,
+  -- by what an account is called, by its number however a channel writes that, and on its own channel by what payloads name it
+  exists (select from channel_account x where x.business = s.business and (x.address in (i.user_id, i.reply_to)
+    or x.own_number in ('+' || ltrim(replace(i.user_id, 'whatsapp:', ''), '+'), '+' || ltrim(replace(i.reply_to, 'whatsapp:', ''), '+'))
+    or (x.channel = k.channel and x.provider_address in (i.user_id, i.reply_to, replace(i.user_id, 'whatsapp:', ''), replace(i.reply_to, 'whatsapp:', ''))))) as own_address,
   case when s.state = 'handoff' then (select h.reason from handoff h where h.conversation = s.conversation and h.epoch = s.handoff_epoch) end as handoff_reason,
   case when s.state = 'handoff' then (select m.received_at from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 200 and m.reason = 'owner_takeover' order by m.seq desc limit 1) end as owner_spoke_at,
   case when b.day_cap_usd is not null then coalesce(
@@ -37,6 +40,26 @@ from unnest($1::uuid[]) q (conversation)
   join channel_identity i on i.conversation = s.conversation
   join channel_account k on k.id = i.account and k.business = s.business
 where s.unguarded > 0
+
+-- name: concerned
+-- G1 for conversations with an edit or a deletion that is not judged, or one that waits for its original: what they are about, among the last
+-- two hundred messages, with earlier edits of the same; what waits; what no turn has taken; and where the pending action came from, unless
+-- its effect outside the record was called for. Read after `gather`: the record compares the version that was seen there.
+-- $1 conversations uuid[]
+select s.conversation,
+  (select array_agg(row (m.id, m.kind, m.body, m.channel_at, m.received_at, m.auto_reply, m.opt_word, m.channel_message_id, m.quoted, m.deleted_at is not null, m.seq, m.verdict) order by m.seq)
+    from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 200
+      and (case when m.kind in ('edit', 'deletion') then m.quoted else m.channel_message_id end)
+        in (select e.quoted from inbound_message e where e.conversation = s.conversation and e.seq is null and e.kind in ('edit', 'deletion'))) as known,
+  case when s.edits_wait then (
+    select array_agg(row (m.id, m.kind, m.body, m.channel_at, m.received_at, m.auto_reply, m.opt_word, m.channel_message_id, m.quoted, m.deleted_at is not null) order by m.seq)
+    from inbound_message m where m.conversation = s.conversation and m.seq > s.guarded_seq - 200 and m.kind in ('edit', 'deletion')
+      and not exists (select from inbound_message o where o.conversation = s.conversation and o.seq > s.guarded_seq - 200
+        and o.channel_message_id = m.quoted and o.kind not in ('edit', 'deletion'))) end as waiting,
+  (select array_agg(m.seq) from inbound_message m where m.conversation = s.conversation and m.seq > s.handled_seq and m.verdict = 'turn') as unanswered,
+  (select row (t.seq_from, t.seq_to) from pending_action a join turn t on t.id = a.turn
+    where a.conversation = s.conversation and a.state in ('customer', 'operator') and coalesce(a.executing_since, 'infinity') = 'infinity') as action_from
+from unnest($1::uuid[]) q (conversation) join conversation_state s on s.conversation = q.conversation
 
 -- name: record
 -- G2, the plain form: sequence given, count subtracted, the agent owed. Compared with the version seen; a conversation missing from the
@@ -63,15 +86,17 @@ judged as (
 select conversation from row
 
 -- name: record_full
--- G2 with consequences: handoff, consent, notices, flags; what the customer had not confirmed and drafts the customer answered past are ended.
+-- G2 with consequences: handoff, consent, notices, flags, edits; what the customer had not confirmed and drafts the customer answered past are ended.
+-- A message that was judged before is among the messages where an edit or a deletion changes it: with its own seq, and no verdict where that stays.
 -- $1 to $16 as `record` · $17 states text[] · $18 epochs int[] · $19 opted out timestamptz[] · $20 handoff reasons text[] (null: none opened) · $21 released boolean[]
 -- $22 action ended as text[] (null: left) · $23 drafts superseded uuid[] · $24 their conversations uuid[]
 -- $25 notices uuid[] · $26 conversations uuid[] · $27 origins uuid[] · $28 texts text[] · $29 flagged messages uuid[] · $30 conversations uuid[] · $31 flag reasons text[]
+-- $32 actions ended because text[] · $33 whether an edit waits boolean[] · of each message, where it changes: $34 kinds text[] · $35 bodies text[] · $36 edited timestamptz[] · $37 edited to text[] · $38 deleted timestamptz[]
 with d as materialized (
   select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::text[],
-      $17::text[], $18::int[], $19::timestamptz[], $20::text[], $21::boolean[], $22::text[])
+      $17::text[], $18::int[], $19::timestamptz[], $20::text[], $21::boolean[], $22::text[], $32::text[], $33::boolean[])
     as d (conversation, seen, k, guarded_seq, customer_seq, handled_seq, due_at, window_opened_at, unanswered_since, last_customer_at, locale,
-      state, epoch, opted_out_at, handoff_reason, released, action_ends)),
+      state, epoch, opted_out_at, handoff_reason, released, action_ends, action_because, edits_wait)),
 locked as materialized (
   select d.* from d join conversation_state s on s.conversation = d.conversation where s.version = d.seen order by s.conversation for no key update of s),
 row as (
@@ -79,13 +104,19 @@ row as (
   set unguarded = s.unguarded - d.k, guarded_seq = d.guarded_seq, customer_seq = d.customer_seq, handled_seq = d.handled_seq, version = s.version + 1,
       guard_due_at = case when s.unguarded > d.k then now() end, guard_attempts = 0,
       due_at = d.due_at - shift(), window_opened_at = d.window_opened_at - shift(), unanswered_since = d.unanswered_since, last_customer_at = d.last_customer_at, locale = d.locale,
-      state = d.state, handoff_epoch = d.epoch, opted_out_at = d.opted_out_at, released_at = case when d.released then business_now() else s.released_at end
+      state = d.state, handoff_epoch = d.epoch, opted_out_at = d.opted_out_at, edits_wait = d.edits_wait, released_at = case when d.released then business_now() else s.released_at end
   from locked d where s.conversation = d.conversation
-  returning s.conversation, s.business, d.guarded_seq, d.epoch, d.handoff_reason, d.released, d.action_ends),
+  returning s.conversation, s.business, d.guarded_seq, d.epoch, d.handoff_reason, d.released, d.action_ends, d.action_because),
 judged as (
-  update inbound_message m set seq = v.seq, verdict = v.verdict, reason = v.reason
-  from unnest($12::uuid[], $13::uuid[], $14::bigint[], $15::text[], $16::text[]) as v (id, conversation, seq, verdict, reason)
-  where m.id = v.id and (v.conversation in (select conversation from row)) is true),
+  update inbound_message m
+  set seq = v.seq, verdict = coalesce(v.verdict, m.verdict), reason = case when v.verdict is null then m.reason else v.reason end, kind = coalesce(v.kind, m.kind),
+    body = coalesce(v.body, m.body), edited_at = coalesce(v.edited_at, m.edited_at), edited_to = case when v.deleted_at is null then coalesce(v.edited_to, m.edited_to) end, deleted_at = coalesce(m.deleted_at, v.deleted_at)
+  from unnest($12::uuid[], $13::uuid[], $14::bigint[], $15::text[], $16::text[], $34::text[], $35::text[], $36::timestamptz[], $37::text[], $38::timestamptz[])
+    as v (id, conversation, seq, verdict, reason, kind, body, edited_at, edited_to, deleted_at)
+  where m.id = v.id and (v.conversation in (select conversation from row)) is true
+  returning m.id, v.deleted_at),
+forgotten as (
+  update inbound_payload p set raw = '' from judged where p.message = judged.id and judged.deleted_at is not null),
 released as (
   update handoff h set released_at = business_now() from row where row.released and h.conversation = row.conversation and coalesce(h.released_at, 'infinity') = 'infinity' and h.epoch < row.epoch),
 handed as (
@@ -95,7 +126,7 @@ superseded as materialized (
   select v.id from unnest($23::uuid[], $24::uuid[]) as v (id, conversation) where (v.conversation in (select conversation from row)) is true),
 ended as (
   update pending_action a
-  set state = coalesce(row.action_ends, 'superseded'), ended_at = now()
+  set state = coalesce(row.action_ends, 'superseded'), reason = coalesce(row.action_because, a.reason), ended_at = now()
   from row cross join lateral (select y.id, y.state from pending_action y where y.conversation = row.conversation and y.state in ('customer', 'operator') offset 0) d
   where a.id = d.id and (row.action_ends is not null or (d.state = 'customer' and a.prompt in (select id from superseded)) is true)
   returning a.prompt),

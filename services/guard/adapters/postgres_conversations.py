@@ -1,17 +1,20 @@
 """The guard's record in Postgres: one look, one statement over arrays."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from services.guard.core.amending import Concerned, Known
 from services.guard.core.record import Case, Record, Row
 from services.guard.core.verdict import Budget, Facts, Reason, Said, Unjudged
 from shared.autonomy import Mode, strictest
+from shared.channels.traits import TRAITS
 from shared.database import Database, load_queries
 from shared.ids import BusinessId, ConversationId, MessageId, OutboundId, new_id
-from shared.messages import MessageKind
+from shared.messages import MessageKind, Verdict
 
 QUERIES = load_queries(Path(__file__).with_name("conversations.sql"))
 
@@ -24,7 +27,13 @@ class PostgresConversations:
 
     async def gather(self, conversations: Sequence[ConversationId]) -> Sequence[Case]:
         rows = await self._database.fetch(QUERIES["gather"], conversations)
-        return [_case(row) for row in rows if row["unjudged"]]
+        cases = [_case(row) for row in rows if row["unjudged"]]
+        amending = [one.conversation for one in cases if one.amends]
+        if not amending:
+            return cases
+        found = await self._database.fetch(QUERIES["concerned"], amending)
+        concerned = {row["conversation"]: _concerned(row) for row in found}
+        return [replace(one, concerned=concerned.get(one.conversation, one.concerned)) for one in cases]
 
     async def record(
         self, records: Sequence[Record], texts: Mapping[tuple[ConversationId, MessageId], str]
@@ -70,19 +79,9 @@ class PostgresConversations:
 
 def _case(row: Mapping[str, Any]) -> Case:
     messages = tuple(
-        Unjudged(
-            id=m[0],
-            kind=MessageKind(m[1]),
-            text=m[2],
-            channel_at=m[3],
-            received_at=m[4],
-            sender=row["sender"],
-            auto_reply=m[5],
-            opt_word=m[6],
-            from_us=m[8],
-        )
-        for m in row["unjudged"]
+        replace(_unjudged((*m[:7], *m[8:10])), sender=row["sender"], from_us=m[10]) for m in row["unjudged"]
     )
+    traits = TRAITS.get(row["channel"])
     return Case(
         conversation=row["conversation"],
         business=BusinessId(row["business"]),
@@ -97,6 +96,33 @@ def _case(row: Mapping[str, Any]) -> Case:
         action_waits_for_operator=bool(row["action"]) and row["action"][1] == "operator",
         drafts=tuple(row["drafts"] or ()),
         hint=row["unjudged"][-1][7],
+        side_calls=traits is not None and traits.side_calls,
+    )
+
+
+def _unjudged(m: Sequence[Any]) -> Unjudged:
+    return Unjudged(
+        id=m[0],
+        kind=MessageKind(m[1]),
+        text=m[2],
+        channel_at=m[3],
+        received_at=m[4],
+        auto_reply=m[5],
+        opt_word=m[6],
+        channel_message_id=m[7],
+        quoted=m[8],
+    )
+
+
+def _concerned(row: Mapping[str, Any]) -> Concerned:
+    return Concerned(
+        known=tuple(
+            Known(message=replace(_unjudged(m), deleted=m[9]), seq=m[10], verdict=Verdict(m[11]))
+            for m in row["known"] or ()
+        ),
+        waiting=tuple(replace(_unjudged(m), deleted=m[9]) for m in row["waiting"] or ()),
+        unanswered=tuple(row["unanswered"] or ()),
+        action_from=tuple(row["action_from"]) if row["action_from"] else None,
     )
 
 
@@ -116,6 +142,7 @@ def _row(row: Mapping[str, Any]) -> Row:
         last_customer_at=row["last_customer_at"],
         opted_out_at=row["opted_out_at"],
         locale=row["locale"],
+        edits_wait=row["edits_wait"],
     )
 
 
@@ -144,11 +171,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
 
 def _arrays(records: Sequence[Record]) -> tuple[list[Any], ...]:
     """What `record` and `record_full` share."""
-    judged = [
-        (one.case.conversation, seq, j)
-        for one in records
-        for seq, j in enumerate(one.judged, start=one.case.row.guarded_seq + 1)
-    ]
+    written = [(one.case.conversation, *w) for one in records for w in one.written]
     return (
         [one.case.conversation for one in records],
         [one.case.row.version for one in records],
@@ -161,11 +184,11 @@ def _arrays(records: Sequence[Record]) -> tuple[list[Any], ...]:
         [one.row.unanswered_since for one in records],
         [one.row.last_customer_at for one in records],
         [one.row.locale for one in records],
-        [j.message for _, _, j in judged],
-        [conversation for conversation, _, _ in judged],
-        [seq for _, seq, _ in judged],
-        [j.verdict.value for _, _, j in judged],
-        [j.reason.value if j.reason else None for _, _, j in judged],
+        [message for _, message, *_ in written],
+        [conversation for conversation, *_ in written],
+        [seq for _, _, seq, *_ in written],
+        [j.verdict.value if j else None for *_, j, _ in written],
+        [j.reason.value if j and j.reason else None for *_, j, _ in written],
     )
 
 
@@ -196,4 +219,19 @@ def _consequences(records: Sequence[Record], notices: Notices) -> tuple[list[Any
         [message for message, _, _ in flags],
         [conversation for _, conversation, _ in flags],
         [reason for _, _, reason in flags],
+        [one.action_ends_because for one in records],
+        [one.row.edits_wait for one in records],
+        *_changes(records),
+    )
+
+
+def _changes(records: Sequence[Record]) -> tuple[list[Any], ...]:
+    """What edits and deletions change, one for each message of `_arrays`."""
+    changes = [change for one in records for *_, change in one.written]
+    return (
+        [c.kind.value if c and c.kind else None for c in changes],
+        [c.text if c else None for c in changes],
+        [c.edited_at if c else None for c in changes],
+        [c.edited_to if c else None for c in changes],
+        [c.deleted_at if c else None for c in changes],
     )

@@ -19,7 +19,14 @@ SAID_KEPT: Final = 3  # in the snapshot, as many as the loop guard looks at
 
 _TYPED: Final = frozenset({MessageKind.TEXT, MessageKind.MEDIA})  # kinds whose text the customer wrote
 _NOT_THE_CUSTOMER: Final = frozenset(
-    {MessageKind.SYSTEM, MessageKind.REACTION, MessageKind.ECHO, MessageKind.GROUP}
+    {
+        MessageKind.SYSTEM,
+        MessageKind.REACTION,
+        MessageKind.ECHO,
+        MessageKind.GROUP,
+        MessageKind.EDIT,
+        MessageKind.DELETION,
+    }
 )
 
 
@@ -42,11 +49,22 @@ class Heard:
 Guard = Callable[[Heard, Facts], Judged | None]
 
 
-def judge(messages: Sequence[Unjudged], facts: Facts, locales: Sequence[Locale]) -> Judgement:
+def judge(
+    messages: Sequence[Unjudged],
+    facts: Facts,
+    locales: Sequence[Locale],
+    *,
+    again: Sequence[Unjudged] = (),
+) -> Judgement:
     """Decides messages of one conversation one after another; each sees the snapshot the one before left.
 
-    `messages` are in the channel's order (`in_order`); `locales` are the business's, its default first.
+    `messages` are in the channel's order (`in_order`); `locales` are the business's, its default first. `again`: messages
+    judged before, whose text was edited since; they come first, and their own old words count for nothing.
     """
+    anew: list[Judged] = []
+    for message in again:
+        decision, facts = _judge_again(Heard(message, locales), facts)
+        anew.append(decision)
     judged: list[Judged] = []
     said_at: list[datetime] = []  # the channel's seconds of the customer's messages in this batch
     before = facts.messages_in_10_min
@@ -58,7 +76,8 @@ def judge(messages: Sequence[Unjudged], facts: Facts, locales: Sequence[Locale])
         judged.append(decision)
         if _from_customer(message, facts) and decision.reason is not Reason.DUPLICATE:
             said_at.append(message.channel_at.replace(microsecond=0))
-    return Judgement(judged=tuple(judged), after=replace(facts, messages_in_10_min=before + len(said_at)))
+    after = replace(facts, messages_in_10_min=before + len(said_at))
+    return Judgement(judged=tuple(judged), again=tuple(anew), after=after)
 
 
 def in_order(messages: Sequence[Unjudged]) -> list[Unjudged]:
@@ -74,6 +93,19 @@ def _judge_one(heard: Heard, facts: Facts) -> tuple[Judged, Facts]:
     if released:
         decision = replace(decision, releases=True)
     return decision, _after(heard.message, decision, facts)
+
+
+def _judge_again(heard: Heard, facts: Facts) -> tuple[Judged, Facts]:
+    """One that is in the snapshot already, with the words it had."""
+    at, before = heard.message.received_at, facts.messages_in_10_min
+    others = tuple(said for said in facts.last_said if said.received_at != at)
+    decision, after = _judge_one(
+        heard, replace(facts, last_said=others, messages_in_10_min=max(before - 1, 0))
+    )
+    said_now = tuple(
+        replace(said, text=heard.message.text) if said.received_at == at else said for said in facts.last_said
+    )
+    return decision, replace(after, last_said=said_now, messages_in_10_min=before)
 
 
 def _plain(heard: Heard) -> Judged:
@@ -96,8 +128,14 @@ def duplicate(heard: Heard, facts: Facts) -> Judged | None:
 
 
 def system_message(heard: Heard, _: Facts) -> Judged | None:
-    """What the channel says itself, and reactions: nobody spoke."""
+    """What the channel says itself, reactions, edits and deletions, and what was taken back: nobody spoke."""
+    if heard.message.deleted:
+        return _stored(heard, Reason.DELETION)
     match heard.message.kind:
+        case MessageKind.EDIT:
+            return _stored(heard, Reason.EDIT)
+        case MessageKind.DELETION:
+            return _stored(heard, Reason.DELETION)
         case MessageKind.SYSTEM:
             return _stored(heard, Reason.SYSTEM_MESSAGE)
         case MessageKind.REACTION:
@@ -290,7 +328,8 @@ def _takeover_is_over(message: Unjudged, facts: Facts) -> bool:
 
 
 def _from_customer(message: Unjudged, facts: Facts) -> bool:
-    return message.kind not in _NOT_THE_CUSTOMER and message.sender not in facts.own_addresses
+    silent = message.deleted or message.kind in _NOT_THE_CUSTOMER
+    return not silent and message.sender not in facts.own_addresses
 
 
 def _said_at(message: Unjudged) -> datetime:

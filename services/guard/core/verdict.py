@@ -17,6 +17,8 @@ class Reason(StrEnum):
     DUPLICATE = "duplicate"
     SYSTEM_MESSAGE = "system_message"
     REACTION = "reaction"
+    EDIT = "edit"
+    DELETION = "deletion"
     FROM_ME = "from_me"
     OWNER_TAKEOVER = "owner_takeover"
     SELF_ECHO = "self_echo"
@@ -59,6 +61,9 @@ class Unjudged:
     from_us: bool = False  # of an echo: our own send came back
     auto_reply: bool = False  # the channel marked it as an automatic answer
     opt_word: str | None = None  # the channel itself says "opt_out" or "opt_in"
+    channel_message_id: str | None = None
+    quoted: str | None = None  # of an edit or a deletion: what it is about
+    deleted: bool = False  # taken back: nobody said it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,7 @@ class Judgement:
 
     judged: tuple[Judged, ...]
     after: Facts
+    again: tuple[Judged, ...] = ()  # of messages judged before, whose text was edited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
