@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.ingest.core.events import Inbound, Malformed, Parsed
-from services.ingest.core.generic import parse
-from shared.messages import MessageKind
+from services.ingest.core.events import Inbound, Malformed, Parsed, Part
+from services.ingest.core.generic import PARTS_MAX, parse
+from shared.messages import MessageKind, PartKind
 from tests.support.factories import NOON
 
 STATED = datetime(2026, 12, 3, 9, 59, tzinfo=UTC)
@@ -80,6 +80,18 @@ KINDS = [
 @pytest.mark.parametrize(("data", "kind"), [row[1:] for row in KINDS], ids=[row[0] for row in KINDS])
 def test_kinds(data: dict[str, Any], kind: MessageKind) -> None:
     assert message(event(**data)).kind is kind
+
+
+def test_attachments_are_parts_by_their_address_and_never_fetched() -> None:
+    image = {"kind": "image", "url": "https://x.test/a.jpg", "mime": "image/jpeg", "name": "a.jpg"}
+    assert message(event(attachments=[image, {"kind": "hologram"}])).parts == (
+        Part(kind=PartKind.IMAGE, mime="image/jpeg", name="a.jpg", reference="https://x.test/a.jpg"),
+        Part(kind=PartKind.OTHER),
+    )
+
+
+def test_more_attachments_than_anybody_looks_at_are_left_out() -> None:
+    assert len(message(event(attachments=[{}] * (PARTS_MAX + 1))).parts) == PARTS_MAX
 
 
 @pytest.mark.parametrize(
