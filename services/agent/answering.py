@@ -13,6 +13,7 @@ from services.agent.confirming import Confirming
 from services.agent.core.gate import holds_the_reply
 from services.agent.core.pending import NewRequest, PromptIsTheAnswer
 from services.agent.core.turn import Turn, WaitsFor
+from services.agent.edited import EDITED, must_be_told
 from services.agent.engines.outcome import (
     Asks,
     FallbackReason,
@@ -74,6 +75,9 @@ class Answering:
         if turn.pending is not None and turn.pending.executing:
             await self._confirming.found_executing(turn)
             return
+        if turn.taken.is_taken_back:
+            await self._committer.commit(silent(turn, "deleted"))
+            return
         if turn.taken.nothing_to_read and turn.taken.button is None and not turn.left_unsaid:
             await self._cannot_read(turn)
             return
@@ -83,6 +87,10 @@ class Answering:
         meeting = self._confirming.meets(turn)
         if isinstance(meeting, PromptIsTheAnswer) and turn.left_unsaid and turn.taken.button is None:
             meeting = NewRequest(clears=True)  # a reaction to something else came before our answer left
+        if must_be_told(turn) and self._confirming.is_bare_answer(turn):
+            # A yes or no to what was dropped: that is said in front of this.
+            await self._committer.commit(saying(turn, EDITED, load(turn.locale).notice("write_again")))
+            return
         if isinstance(meeting, NewRequest):
             await self._understand(turn, clears=meeting.clears)
         else:

@@ -3,6 +3,7 @@
 import structlog
 
 from services.agent.core.turn import Turn
+from services.agent.edited import telling
 from services.agent.evidence import Sealing
 from services.agent.ports import Commit, Committed, Turns
 from shared.broker.port import Broker
@@ -30,6 +31,7 @@ class Committer:
 
     async def commit(self, commit: Commit) -> None:
         """The commit with its evidence. Raises Unavailable when it can't be known whether it was written."""
+        commit = telling(commit)
         committed = await self._turns.commit(self._sealing.seal(commit))
         self.committed(commit.turn, commit.outcome, committed, commit.outbound)
         if commit.handoff and committed.live:

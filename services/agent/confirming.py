@@ -66,6 +66,11 @@ class Confirming:
             self._metrics.confirmations.labels(kind_of(meeting)).inc()
         return meeting
 
+    def is_bare_answer(self, turn: Turn) -> bool:
+        """Whether the turn is nothing but a press, or a yes or no of any kind."""
+        bare = (Answer.YES, Answer.SOFT_YES, Answer.NO)
+        return turn.taken.button is not None or _answer(turn, turn.taken) in bare
+
     async def conclude(self, turn: Turn, meeting: Meeting) -> None:
         """Everything but a new request, which is the engine's."""
         match meeting:
@@ -201,7 +206,7 @@ class Confirming:
 
 
 def _answer(turn: Turn, taken: Taken) -> Answer:
-    return match(taken.texts, [load(name) for name in turn.business.locales])
+    return match(taken.spoken, [load(name) for name in turn.business.locales])
 
 
 def _pending(turn: Turn) -> Pending:

@@ -37,6 +37,7 @@ NOTICES: Final[Mapping[str, frozenset[str]]] = {
     "button_cancel": frozenset(),
     "no_longer_open": frozenset(),
     "request_edited": frozenset(),
+    "write_again": frozenset(),
     "expired": frozenset(),
     "changed": frozenset(),
     "executed": frozenset({"summary"}),

@@ -9,11 +9,12 @@ import pytest
 
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.gate import Dials, LevelSet
-from services.agent.core.turn import Decided, Decision, PromptState, Turn, WaitsFor
+from services.agent.core.turn import Decided, Decision, Part, PromptState, Turn, WaitsFor
 from services.agent.ports import AsksAgain, TurnState
 from shared.autonomy import Asked, Mode
 from shared.ids import ActionId, CallId, ConversationId, OutboundId, new_id
-from tests.support.factories import Ground
+from shared.messages import PartKind
+from tests.support.factories import NOON, Ground
 from tests.support.turns_on_postgres import (
     ANYONE,
     call,
@@ -110,6 +111,104 @@ async def test_a_claim_brings_what_became_of_the_last_day_s_actions(
         ("book_appointment", "declined", "declined_by_operator"),
         ("cancel_appointment", "executed", None),
     ]
+
+
+async def test_a_claim_brings_when_the_channel_took_the_prompt(place: Ground, turns: PostgresTurns) -> None:
+    conversation = await place.conversation()
+    action = await asked_and_sent(place, turns, conversation)
+    turn = await answered(place, turns, conversation)
+    assert turn.pending is not None
+    assert turn.pending.prompt is not None
+    assert turn.pending.prompt.taken_at is None
+    await turns.release(turn, timedelta())
+    taken = (await place.now()) - timedelta(seconds=7)
+    await place.owner.execute("update send_attempt set taken_at = $1", taken)
+    turn = await claim_one(turns, conversation)
+    assert turn.pending is not None
+    assert turn.pending.id == action
+    assert turn.pending.prompt is not None
+    assert turn.pending.prompt.taken_at == taken
+
+
+async def test_a_claim_brings_when_an_action_ended(place: Ground, turns: PostgresTurns) -> None:
+    conversation = await place.conversation()
+    action = await self_asked(place, turns, conversation)
+    ended = (await place.now()) - timedelta(seconds=9)
+    await place.set("pending_action", {"id": action}, state="cleared", reason="edited", ended_at=ended)
+    turn = await answered(place, turns, conversation)
+    assert [(one.reason, one.ended_at) for one in turn.earlier] == [("edited", ended)]
+
+
+@pytest.mark.parametrize(
+    ("amended", "drops"),
+    [
+        ({"edited_at": NOON, "edited_to": "at 11"}, True),
+        ({"deleted_at": NOON, "body": ""}, True),
+        ({"edited_at": NOON}, False),  # before its turn: the action is about the new words
+        ({"edited_at": NOON, "edited_to": "at 11", "verdict": "stored"}, False),
+    ],
+    ids=["edited meanwhile", "deleted meanwhile", "edited before", "not what it came from"],
+)
+@pytest.mark.parametrize("waits_for", ["customer", "operator"])
+async def test_an_action_is_dropped_whose_message_was_amended_while_its_turn_was_under_way(
+    place: Ground, turns: PostgresTurns, amended: dict[str, Any], waits_for: str, *, drops: bool
+) -> None:
+    conversation = await place.conversation()
+    action = await asked_and_sent(place, turns, conversation)
+    await place.set("pending_action", {"id": action}, state=waits_for)
+    (original,) = await place.rows("inbound_message")
+    await place.set("inbound_message", {"id": original["id"]}, **amended)
+    turn = await answered(place, turns, conversation)
+    assert turn.dropped == (action if drops else None)
+    assert (turn.pending is None) == drops
+    if drops:
+        dropping = reply(turn, ends=action, ends_as="cleared", ends_because="edited")
+        await turns.commit(dropping)
+        row = await action_row(place, action)
+        assert (row["state"], row["reason"]) == ("cleared", "edited")
+
+
+async def test_an_effect_that_was_called_for_is_not_dropped(place: Ground, turns: PostgresTurns) -> None:
+    conversation = await place.conversation()
+    action = await asked_and_sent(place, turns, conversation)
+    await place.set("pending_action", {"id": action}, executing_since=await place.now())
+    await place.owner.execute("update inbound_message set edited_at = now(), edited_to = 'at 11'")
+    turn = await answered(place, turns, conversation)
+    assert turn.dropped is None
+    assert turn.pending is not None
+    assert turn.pending.executing
+
+
+# Messages that are not only text
+
+
+async def test_a_claim_brings_what_became_of_a_message(place: Ground, turns: PostgresTurns) -> None:
+    conversation = await place.conversation()
+    at = await place.now()
+    await place.said(conversation, "at 10", edited_at=at, edited_to="at 11")
+    await place.said(conversation, "", deleted_at=at)
+    await place.set_state(conversation, handled_seq=2)
+    await place.said(conversation, "Look at this", forwarded=True)
+    await place.said(conversation, "at 12", edited_at=at, edited_to="at 13")
+    one, two, three, four = (await claim_one(turns, conversation)).messages
+    assert (one.text, one.edited, one.edited_to, one.deleted) == ("at 10", True, "at 11", False)
+    assert (two.text, two.deleted) == ("", True)
+    assert (three.forwarded, three.edited) == (True, False)
+    assert (four.text, four.edited, four.edited_to) == ("at 13", True, None), "what no turn has answered yet"
+
+
+async def test_a_claim_brings_the_parts_of_media_in_order(place: Ground, turns: PostgresTurns) -> None:
+    conversation = await place.conversation()
+    message = await place.said(conversation, "", kind="media", reason="unsupported")
+    business = (await place.state(conversation))["business"]
+    for n, kind, words in ((2, "image", None), (1, "location", "44.43, 26.1")):
+        await place.insert("media_part", message=message, business=business, n=n, kind=kind, words=words)
+    (one,) = (await claim_one(turns, conversation)).messages
+    assert one.parts == (
+        Part(n=1, kind=PartKind.LOCATION, words="44.43, 26.1"),
+        Part(n=2, kind=PartKind.IMAGE),
+    )
+    assert one.is_readable
 
 
 # Asked again: the next step, or the same once more

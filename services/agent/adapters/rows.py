@@ -14,6 +14,7 @@ from services.agent.core.turn import (
     Decision,
     Earlier,
     Heard,
+    Part,
     Pending,
     Prompt,
     PromptState,
@@ -24,8 +25,8 @@ from services.agent.core.turn import (
 )
 from services.agent.ports import Committed
 from shared.autonomy import Asked, Mode, strictest
-from shared.ids import BusinessId, OutboundId
-from shared.messages import MessageKind, Verdict
+from shared.ids import ActionId, BusinessId, OutboundId
+from shared.messages import MessageKind, PartKind, Verdict
 
 PROMPT_STATES: Mapping[str, PromptState] = {
     "draft": PromptState.DRAFT,
@@ -45,6 +46,7 @@ Row = Mapping[str, Any]
 def read_turn(row: Row, *, model: str) -> Turn:
     """The turn in a row of `claim`. Answers stored under another model are not used: it starts anew, keeping receipts."""
     same_model = row["turn_model"] == model
+    dropped = _dropped(row["action"], row["prompt"])
     return Turn(
         id=row["turn"],
         conversation=row["conversation"],
@@ -58,13 +60,14 @@ def read_turn(row: Row, *, model: str) -> Turn:
         attempt=row["attempts"],
         fruitless=row["fruitless"],
         now=row["now"],
-        messages=tuple(_heard(message) for message in row["messages"] or ()),
+        messages=tuple(_heard(message, row["handled_seq"]) for message in row["messages"] or ()),
         handled_seq=row["handled_seq"],
         replies=tuple(_reply(reply) for reply in reversed(row["replies"] or ())),
-        pending=_pending(row["action"], row["prompt"]),
+        pending=None if dropped else _pending(row["action"], row["prompt"]),
+        dropped=dropped,
         decides=row["cause_kind"] == "decision",
         earlier=tuple(
-            Earlier(tool=one[0], arguments=one[1], state=one[2], reason=one[3])
+            Earlier(tool=one[0], arguments=one[1], state=one[2], reason=one[3], ended_at=one[4])
             for one in row["earlier"] or ()
         ),
         chain=Chain(length=row["chain_length"], head=row["chain_head"]),
@@ -128,19 +131,38 @@ def _business(row: Row) -> Business:
     )
 
 
-def _heard(message: Sequence[Any]) -> Heard:
+def _heard(message: Sequence[Any], handled_seq: int) -> Heard:
+    """An edit that came while a turn was under way which then did not take the message: the next one answers the new words."""
+    seq, text, edited_to = message[0], message[3], message[12]
+    if edited_to is not None and seq > handled_seq:
+        text, edited_to = edited_to, None
     return Heard(
-        seq=message[0],
+        seq=seq,
         id=message[1],
         kind=MessageKind(message[2]),
-        text=message[3],
+        text=text,
         button=message[4],
         quoted=message[5],
         channel_at=message[6],
         received_at=message[7],
         verdict=Verdict(message[8]),
         unsupported=message[9] == "unsupported",
+        forwarded=message[10],
+        edited=message[11],
+        edited_to=edited_to,
+        deleted=message[13],
+        parts=tuple(
+            Part(n=part[0], kind=PartKind(part[1]), mime=part[2], state=part[3], words=part[4])
+            for part in message[14] or ()
+        ),
     )
+
+
+def _dropped(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> ActionId | None:
+    """The action that waits although what it came from was edited or deleted while its turn was under way. One whose effect
+    outside the record was called for is not dropped: a person looks."""
+    amended = action is not None and prompt is not None and prompt[6]
+    return action[0] if action is not None and amended and not action[17] else None
 
 
 def _reply(reply: Sequence[Any]) -> Reply:
@@ -178,12 +200,13 @@ def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pend
 def _prompt(outbound: OutboundId, prompt: Sequence[Any] | None) -> Prompt | None:
     if prompt is None or prompt[0] not in PROMPT_STATES:
         return None
-    state, reason, at_send_seq, claimed_at, provider_ids = prompt
+    state, reason, at_send_seq, claimed_at, taken_at, provider_ids, _ = prompt
     return Prompt(
         outbound=outbound,
         state=PromptState.UNKNOWN if reason == "may_have_arrived" else PROMPT_STATES[state],
         at_send_seq=at_send_seq,
         sent_at=claimed_at,
+        taken_at=taken_at,
         provider_ids=frozenset(provider_ids or ()),
     )
 

@@ -33,7 +33,8 @@ gathered as materialized (
     (select row (a.id, a.tool, a.arguments, a.shown, a.digest, a.summary, a.confirmations_needed, a.asked, a.state, a.at_seq, a.step, a.repeats, a.clock_from, a.prompt,
         a.decided, a.decided_why, a.decided_by, a.executing_since is not null)
       from pending_action a where a.conversation = r.conversation and a.state in ('customer', 'operator')) as action,
-    (select array_agg(row (m.seq, m.id, m.kind, m.body, m.button, m.quoted, m.channel_at, m.received_at, m.verdict, m.reason) order by m.seq)
+    (select array_agg(row (m.seq, m.id, m.kind, m.body, m.button, m.quoted, m.channel_at, m.received_at, m.verdict, m.reason, m.forwarded, m.edited_at is not null, m.edited_to, m.deleted_at is not null,
+        case when m.kind = 'media' then (select array_agg(row (p.n, p.kind, p.mime, p.state, p.words) order by p.n) from media_part p where p.message = m.id) end) order by m.seq)
       from inbound_message m where m.conversation = r.conversation and m.seq > r.handled_seq - 20 and m.seq <= r.guarded_seq) as messages,
     r.attempts = 1 and coalesce(b.day_cap_usd, b.turn_cap_usd, b.conversation_cap_usd) is null and r.cause_kind in ('text', 'media') and b.mode <> 'off'
       and exists (select from inbound_message m where m.conversation = r.conversation and m.seq >= r.seq_from and m.verdict = 'turn' and m.reason is null) as certain
@@ -50,11 +51,16 @@ select g.*, business_now() as now, case when g.certain and g.action is not disti
   (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at, o.receipt or o.origin_kind <> 'turn'))
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
   case when g.action is distinct from null then (  -- `is not null` would ask it of every field
-    select row (o.state, case o.state when 'draft' then o.reason end, a.at_send_seq, a.claimed_at,
-      (select array_agg(x.provider_id) from send_attempt x where x.outbound in (p.prompt, p.first_prompt) and x.provider_id is not null))
+    select row (o.state, case o.state when 'draft' then o.reason end, a.at_send_seq, a.claimed_at, a.taken_at,
+      (select array_agg(x.provider_id) from send_attempt x where x.outbound in (p.prompt, p.first_prompt) and x.provider_id is not null),
+      -- an edit or deletion of what it came from that its own turn did not know of
+      exists (select from (select t.seq_from, t.seq_to from turn t where t.id = p.turn offset 0) t
+        cross join lateral (select m.verdict, coalesce(m.edited_to, m.deleted_at::text) as amended from inbound_message m
+          where m.conversation = g.conversation and m.seq between t.seq_from and t.seq_to offset 0) m
+        where m.verdict = 'turn' and m.amended is not null))
     from pending_action p join outbound o on o.id = p.prompt left join lateral (select * from send_attempt x where x.outbound = o.id order by x.started_at desc limit 1) a on true
     where p.conversation = g.conversation and p.state in ('customer', 'operator')) end as prompt,
-  (select array_agg(row (x.tool, x.arguments, x.state, x.reason) order by x.id) from (select * from pending_action a where a.conversation = g.conversation order by a.id desc limit 4) x
+  (select array_agg(row (x.tool, x.arguments, x.state, x.reason, x.ended_at + shift()) order by x.id) from (select * from pending_action a where a.conversation = g.conversation order by a.id desc limit 4) x
     where x.state not in ('customer', 'operator') and x.created_at > business_now() - interval '24 hours') as earlier,
   case when g.attempts > 1 then (select array_agg(row (i.attempt, i.n, i.answer) order by i.attempt, i.n) from iteration i where i.turn = g.turn) end as iterations,
   case when g.attempts > 1 then (select array_agg(row (x.n, x.position, x.call_id, x.tool, x.decision, x.reason, x.result)) from tool_call x where x.turn = g.turn) end as tool_calls

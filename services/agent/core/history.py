@@ -1,13 +1,24 @@
 """What a turn's model is told of the conversation. Pure."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
-from services.agent.core.turn import Heard, Turn
+from services.agent.core.turn import Heard, Part, Turn
 from shared.llm.port import AssistantText, Message, UserText
-from shared.messages import MessageKind
+from shared.messages import MessageKind, PartKind
 
 HISTORY_MESSAGES = 20
 HISTORY_AGE = timedelta(hours=24)
+
+# Edits and deletions are told with what they are about.
+_NO_WORDS_OF_ITS_OWN: Final = frozenset(
+    {MessageKind.SYSTEM, MessageKind.REACTION, MessageKind.GROUP, MessageKind.EDIT, MessageKind.DELETION}
+)
+_CALLED: Final[Mapping[PartKind, str]] = {
+    PartKind.AUDIO: "voice note",
+    PartKind.OTHER: "attachment",
+}
 
 
 def history(turn: Turn) -> list[Message]:
@@ -15,10 +26,7 @@ def history(turn: Turn) -> list[Message]:
     oldest = turn.now - HISTORY_AGE
     said: list[tuple[int, int, datetime, Message]] = []
     for one in turn.messages:
-        if (
-            one.kind in (MessageKind.SYSTEM, MessageKind.REACTION, MessageKind.GROUP)
-            or one.seq > turn.taken.seq_to
-        ):
+        if one.kind in _NO_WORDS_OF_ITS_OWN or one.seq > turn.taken.seq_to:
             continue
         message = (
             AssistantText(text=one.text) if one.kind is MessageKind.ECHO else UserText(text=_readable(one))
@@ -34,4 +42,19 @@ def history(turn: Turn) -> list[Message]:
 
 
 def _readable(one: Heard) -> str:
-    return one.text or f"({one.kind.value} without text)"
+    """The message with what else came with it, each in brackets: words that nobody typed never look typed."""
+    if one.deleted:
+        return "(a message that the customer deleted)"
+    parts = [_told(part) for part in one.parts]
+    text = "(forwarded: " + one.text + ")" if one.forwarded and one.text else one.text
+    later = [] if one.edited_to is None else [f"(edited afterwards to: {one.edited_to})"]
+    said = [text, *parts, *later] if text else [*parts, *later]
+    return "\n".join(said) or f"({one.kind.value} without text)"
+
+
+def _told(part: Part) -> str:
+    name = _CALLED.get(part.kind, part.kind.value)
+    if not part.words:
+        return f"({name})"
+    heard = ", as a machine heard it" if part.kind is PartKind.AUDIO else ""
+    return f"({name}{heard}: {part.words})"

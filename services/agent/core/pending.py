@@ -17,7 +17,7 @@ VALID_FOR = timedelta(minutes=15)
 RECHECKED_FOR = timedelta(days=1)
 REPEATS_MAX = 1
 WAIT = timedelta(seconds=1)
-# A yes may be older than our sending by so much: the channel does not say when it took the prompt.
+# A yes may be older than our sending by so much, while the channel has not said when it took the prompt.
 CHANNEL_CLOCK_SLACK = timedelta(seconds=2)
 BUTTON_PREFIX = "pa"
 
@@ -124,6 +124,10 @@ Meeting = (
 _UNSURE = Repeat(counts=True, keeps_clock=False)  # nobody knows whether the prompt arrived
 _SOFT = Repeat(counts=True, keeps_clock=True)  # agreeable, but not clear enough
 _AIMED_ELSEWHERE = Repeat(counts=False, keeps_clock=True)  # it quotes another message, or is an older button
+_NOT_THEIR_TYPING = Repeat(counts=False, keeps_clock=True)  # forwarded, edited, heard by a machine
+
+
+_ANSWERS = frozenset({Answer.YES, Answer.SOFT_YES, Answer.NO})
 
 
 def meet(pending: Pending | None, taken: Taken, answer: Answer, *, said_since: bool = False) -> Meeting:
@@ -138,6 +142,8 @@ def meet(pending: Pending | None, taken: Taken, answer: Answer, *, said_since: b
     prompt = pending.prompt
     if prompt is None or any(one.is_captioned for one in taken.messages):
         return NewRequest(clears=True)
+    if not taken.spoken or (answer in _ANSWERS and not taken.is_typed):
+        return _not_typed(prompt, taken)
     quoted = {one.quoted for one in taken.messages if one.quoted}
     if quoted and answer is not Answer.OTHER:
         return _quoting(pending, prompt, taken, answer, quoted, said_since=said_since)
@@ -169,7 +175,7 @@ def _meets_operator(taken: Taken, answer: Answer) -> Meeting:
         return NewRequest(clears=False)
     match answer:
         case Answer.NO:
-            return Withdrawn()
+            return Withdrawn() if taken.is_typed else StillWaiting()
         case Answer.YES | Answer.SOFT_YES:
             return StillWaiting()
         case Answer.REACTION:
@@ -178,6 +184,20 @@ def _meets_operator(taken: Taken, answer: Answer) -> Meeting:
             return NewRequest(clears=False)
         case _:
             assert_never(answer)
+
+
+def _not_typed(prompt: Prompt, taken: Taken) -> Meeting:
+    """An answer in words that are not the customer's own typing, or none beside what media show: asked once more."""
+    match prompt.state:
+        case PromptState.DRAFT | PromptState.QUEUED:
+            return PromptIsTheAnswer()  # nobody has seen it
+        case PromptState.SENDING:
+            return WaitForPrompt()
+        case PromptState.UNKNOWN | PromptState.SENT:
+            older = _is_older(prompt, taken, settles=False)
+            return PromptIsTheAnswer() if older else _NOT_THEIR_TYPING
+        case _:
+            assert_never(prompt.state)
 
 
 def _quoting(
@@ -257,7 +277,8 @@ def _in_time(pending: Pending, prompt: Prompt, taken: Taken, *, settles: bool, s
 def _is_older(prompt: Prompt, taken: Taken, *, settles: bool) -> bool:
     if prompt.at_send_seq is None or prompt.sent_at is None or taken.first_seq <= prompt.at_send_seq:
         return True
-    return not settles and taken.messages[0].channel_at < _second(prompt.sent_at - CHANNEL_CLOCK_SLACK)
+    since = prompt.taken_at or prompt.sent_at - CHANNEL_CLOCK_SLACK
+    return not settles and taken.messages[0].channel_at < _second(since)
 
 
 def _age(pending: Pending, taken: Taken) -> timedelta:

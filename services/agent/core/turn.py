@@ -21,14 +21,29 @@ from shared.ids import (
     OutboundId,
     TurnId,
 )
-from shared.messages import MessageKind, Verdict
+from shared.messages import MessageKind, PartKind, Verdict
 
 NOT_SAID = frozenset({"superseded", "discarded", "draft"})  # replies that the customer never saw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a message carries beside its text. `words` describe it, or are what a model made of a recording."""
+
+    n: int
+    kind: PartKind
+    mime: str | None = None
+    state: str = "kept"
+    words: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """An inbound message of the conversation, judged."""
+    """An inbound message of the conversation, judged.
+
+    `text` is what a turn answers: of a message that was edited before one took it, the new words. `edited_to` is what it became
+    after that, `deleted`: it was taken back, and its words are gone.
+    """
 
     seq: int
     id: MessageId
@@ -39,12 +54,41 @@ class Heard:
     channel_at: datetime
     received_at: datetime
     verdict: Verdict
-    unsupported: bool
+    unsupported: bool  # by itself, without what its parts say
+    forwarded: bool = False  # somebody else's words
+    edited: bool = False
+    edited_to: str | None = None
+    deleted: bool = False
+    parts: tuple[Part, ...] = ()
 
     @property
     def is_captioned(self) -> bool:
         """A picture with words under it, which are a request, never an answer."""
         return self.kind is MessageKind.MEDIA and not self.unsupported
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there is text of its own to read."""
+        return not (self.unsupported or self.deleted)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there are words: its own, or those of its parts."""
+        return self.is_text or (not self.deleted and any(part.words for part in self.parts))
+
+    @property
+    def transcripts(self) -> tuple[str, ...]:
+        """What a machine heard in its recordings."""
+        return tuple(
+            part.words
+            for part in self.parts
+            if part.kind is PartKind.AUDIO and part.words and not self.deleted
+        )
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether its words are the customer's, as they typed them: no other can confirm anything, or decline it."""
+        return not (self.edited or self.forwarded or self.transcripts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +148,8 @@ class Prompt:
     outbound: OutboundId
     state: PromptState
     at_send_seq: int | None  # the last seq given when its sending was claimed
-    sent_at: datetime | None
+    sent_at: datetime | None  # when its sending was claimed
+    taken_at: datetime | None = None  # by the channel, when it took it
     provider_ids: frozenset[str] = frozenset()  # what a quote of it names; of the same question before, too
 
 
@@ -143,6 +188,7 @@ class Earlier:
     arguments: str
     state: str
     reason: str | None
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +260,9 @@ class Turn:
     handled_seq: int
     replies: tuple[Reply, ...] = ()
     pending: Pending | None = None
+    dropped: ActionId | None = (
+        None  # waited, but what it came from was edited or deleted: it ends with this turn
+    )
     decides: bool = False  # the turn is for a decision on the pending action, and takes no message
     earlier: tuple[Earlier, ...] = ()
     chain: Chain = field(default_factory=Chain)
@@ -288,12 +337,29 @@ class Taken:
     @property
     def texts(self) -> tuple[str, ...]:
         """What the customer wrote, fragment by fragment."""
-        return tuple(one.text for one in self.messages if not one.unsupported)
+        return tuple(one.text for one in self.messages if one.is_text)
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """The same with what a machine heard them say: the whole that counts as an answer, or does not."""
+        return tuple(
+            text for one in self.messages for text in ((one.text,) if one.is_text else ()) + one.transcripts
+        )
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether all these words are the customer's own typing."""
+        return all(one.is_typed for one in self.messages if one.is_readable)
 
     @property
     def nothing_to_read(self) -> bool:
-        """A sticker, a voice note, an empty message, and nothing else."""
-        return all(one.unsupported for one in self.messages)
+        """A sticker, a voice note that nobody heard, an empty message, and nothing else."""
+        return not any(one.is_readable for one in self.messages)
+
+    @property
+    def is_taken_back(self) -> bool:
+        """All of it was deleted before it was answered."""
+        return all(one.deleted for one in self.messages)
 
 
 def take(messages: Sequence[Heard], *, after: int) -> Taken:
