@@ -122,6 +122,12 @@ def _web_usual() -> WebContestant:
     return usual()
 
 
+def _web_signed() -> WebContestant:
+    from tests.bench.web import signed
+
+    return signed()
+
+
 def _leeway() -> Contestant:
     from tests.bench.leeway import LeewayContestant
 
@@ -129,9 +135,15 @@ def _leeway() -> Contestant:
 
 
 def _web_leeway() -> WebContestant:
-    from tests.bench.leeway import LeewayWebhook
+    from tests.bench.leeway import by_signed_webhook
 
-    return LeewayWebhook()
+    return by_signed_webhook()
+
+
+def _web_whatsapp() -> WebContestant:
+    from tests.bench.leeway import by_whatsapp
+
+    return by_whatsapp()
 
 
 def _slow_model() -> Trial:
@@ -155,6 +167,8 @@ ENTRIES: dict[str, Entry] = {
     ratios.WEB_BARE: WebEntry(_web_bare),
     ratios.WEB_LEEWAY: WebEntry(_web_leeway),
     ratios.WEB_USUAL: WebEntry(_web_usual),
+    ratios.WEB_SIGNED: WebEntry(_web_signed),
+    ratios.WEB_WHATSAPP: WebEntry(_web_whatsapp),
     "slow model": TrialEntry(_slow_model),
     "two agents": TrialEntry(_two_agents),
 }

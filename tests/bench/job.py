@@ -10,6 +10,8 @@ from tests.bench.marks import FIRST_STAGE, LAST_STAGE
 STAGES = range(FIRST_STAGE, LAST_STAGE + 1)
 BODY = "Bună ziua! Aș vrea o programare la control săptămâna viitoare, dacă se poate după ora 16. " * 5
 """About 500 bytes, as a long customer message."""
+META_SECRET = "the app secret of the bench"
+"""Signs WhatsApp's webhooks."""
 SEEN_SCHEMA = "CREATE TABLE seen (stage smallint, number bigint, PRIMARY KEY (number, stage))"
 """The light job's one table."""
 

@@ -7,14 +7,15 @@ conversation of its own, made and answered once beforehand.
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
-from tests.bench.driver import drive
-from tests.bench.leeway_requests import CUSTOMERS, generic_requests, number_of
+from tests.bench.driver import RequestFactory, drive
+from tests.bench.leeway_requests import CUSTOMERS, generic_requests, number_of, whatsapp_requests
 from tests.bench.leeway_stack import QUIET_SECONDS, LeewayStack, UnfinishedError
 from tests.bench.model import Pace, Sample, Throughput, pace_of, sample_of
 from tests.bench.processes import CpuMeter
-from tests.bench.ratios import LEEWAY, WEB_LEEWAY
+from tests.bench.ratios import LEEWAY, WEB_LEEWAY, WEB_WHATSAPP
 from tests.bench.servers import Servers
 from tests.bench.web import RefusedError
 
@@ -96,11 +97,17 @@ class LeewayContestant:
 
 
 class LeewayWebhook:
-    """A `WebContestant`: ingest alone, one process, a signed message a request; 200 means committed."""
+    """A `WebContestant`: ingest alone, one process, a signed message a request; 200 means committed.
 
-    name = WEB_LEEWAY
+    `requests` makes so many of them, or for ever, for a host.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, name: str, channel: str, requests: Callable[[LeewayStack, int | None], RequestFactory]
+    ) -> None:
+        self.name = name
+        self._channel = channel
+        self._requests = requests
         self._stack = LeewayStack(services=("ingest",))
         self._servers: Servers | None = None
 
@@ -128,8 +135,26 @@ class LeewayWebhook:
         await self._stack.stop()
 
     async def _drive(self, seconds: float, *, connections: int, count: int | None = None) -> tuple[int, Pace]:
-        requests = partial(generic_requests, self._stack.key, self._stack.path("generic"), count)
-        outcome = await drive(self._stack.url("generic"), requests, seconds=seconds, connections=connections)
+        url, requests = self._stack.url(self._channel), self._requests(self._stack, count)
+        outcome = await drive(url, requests, seconds=seconds, connections=connections)
         if outcome.accepted != sum(outcome.statuses.values()):
             raise RefusedError(f"{self.name}: answers by status {dict(outcome.statuses)}")
         return outcome.accepted, outcome.pace
+
+
+def by_signed_webhook() -> LeewayWebhook:
+    """At the generic signed webhook."""
+    return LeewayWebhook(
+        WEB_LEEWAY,
+        "generic",
+        lambda stack, count: partial(generic_requests, stack.key, stack.path("generic"), count),
+    )
+
+
+def by_whatsapp() -> LeewayWebhook:
+    """At WhatsApp's, by Meta's signature."""
+    return LeewayWebhook(
+        WEB_WHATSAPP,
+        "whatsapp",
+        lambda stack, count: partial(whatsapp_requests, stack.path("whatsapp"), count),
+    )

@@ -1,5 +1,7 @@
 """What the bench posts to Leeway, built in the driver's process: signed webhooks of both channels."""
 
+import hashlib
+import hmac
 import itertools
 import secrets
 import time
@@ -10,9 +12,10 @@ import msgspec
 
 from shared.signing import sign
 from tests.bench.driver import raw_request
-from tests.bench.job import BODY
+from tests.bench.job import BODY, META_SECRET
 
 CUSTOMERS = 2_000
+PHONE_NUMBER_ID = "900000000000001"
 QUESTIONS = (
     "Hello, this is about my visit, reference",
     "Good morning! I have a word to say, note",
@@ -49,6 +52,32 @@ def generic_requests(key: bytes, path: str, count: int | None, host: str) -> Ite
         data = {"message_id": f"m{nth}", "from": sender, "text": BODY, "locale": "ro"}
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         yield _signed(key, path, host, {"type": "message.received", "timestamp": timestamp, "data": data})
+
+
+def whatsapp_requests(path: str, count: int | None, host: str) -> Iterator[bytes]:
+    """The same as Meta sends them: one text a webhook, from people with a number and an id; `count` or for ever."""
+    prefix, at = secrets.token_hex(8), str(int(time.time()))  # noqa: TID251
+    for nth in islice(itertools.count(1), count):
+        number, user = f"4072{nth % CUSTOMERS:06d}1", f"RO.{nth % CUSTOMERS:020d}"
+        text = {
+            "from": number,
+            "from_user_id": user,
+            "id": f"wamid.{prefix}{nth}",
+            "timestamp": at,
+            "type": "text",
+            "text": {"body": BODY},
+        }
+        value = {
+            "messaging_product": "whatsapp",
+            "metadata": {"display_phone_number": "40700000100", "phone_number_id": PHONE_NUMBER_ID},
+            "contacts": [{"profile": {"name": "Ana Pop"}, "user_id": user, "wa_id": number}],
+            "messages": [text],
+        }
+        entry = {"id": "800000000000001", "changes": [{"value": value, "field": "messages"}]}
+        body = msgspec.json.encode({"object": "whatsapp_business_account", "entry": [entry]})
+        signature = "sha256=" + hmac.new(META_SECRET.encode(), body, hashlib.sha256).hexdigest()
+        headers = {"content-type": "application/json", "x-hub-signature-256": signature}
+        yield raw_request(host, path, body, headers)
 
 
 def _signed(key: bytes, path: str, host: str, content: object) -> bytes:

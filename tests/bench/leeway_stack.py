@@ -24,7 +24,8 @@ from shared.secrets import new_key, vault_of
 from shared.settings import Settings
 from shared.signing import decode_secret
 from tests.bench.driver import drive
-from tests.bench.leeway_requests import sim_requests
+from tests.bench.job import META_SECRET
+from tests.bench.leeway_requests import PHONE_NUMBER_ID, sim_requests
 from tests.bench.processes import Crew, wait_until
 from tests.bench.servers import Servers
 from tests.bench.web import free_port
@@ -41,6 +42,7 @@ POST_SECONDS = 30.0
 DONE_SECONDS = 45.0
 QUIET_SECONDS = 3.5  # an answer within 3 s of ours, four times, is a loop to the guard
 
+WHATSAPP_SQL = "update channel_account set provider_address = $1, settings = $2 where channel = 'whatsapp'"
 OWED_SQL = """
 select exists (select from conversation_state where guard_due_at is not null)
   or exists (select from conversation_state where due_at is not null)
@@ -184,6 +186,10 @@ class LeewayStack:
             made = await businesses.create(business)
             for channel in ("sim", "generic"):
                 await businesses.add_account(made, channel=channel, address=ACCOUNT, inbound=[self._secret])
+            await businesses.add_account(made, channel="whatsapp", address=ACCOUNT, inbound=[META_SECRET])
+        owner = await asyncpg.connect(url, server_settings={"search_path": "leeway"})
+        await owner.execute(WHATSAPP_SQL, PHONE_NUMBER_ID, f'{{"phone_number_id": "{PHONE_NUMBER_ID}"}}')
+        await owner.close()
         pool = await open_pool(url, size=1, timeouts=settings.timeouts)
         await seed_pack(pool, packs["clinic"], made, SystemClock())
         await pool.close()

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -15,9 +16,10 @@ import msgspec
 
 from tests.bench.driver import RequestFactory, drive, raw_request
 from tests.bench.job import BODY, JobSettings
+from tests.bench.leeway_requests import whatsapp_requests
 from tests.bench.model import Sample, Throughput, sample_of
 from tests.bench.processes import CpuMeter, Crew, wait_until
-from tests.bench.ratios import WEB_BARE, WEB_USUAL
+from tests.bench.ratios import WEB_BARE, WEB_SIGNED, WEB_USUAL
 from tests.bench.servers import Servers
 from tests.bench.web_apps import WEB_SCHEMA
 
@@ -97,6 +99,11 @@ def bare() -> UvicornContestant:
 def usual() -> UvicornContestant:
     """The usual FastAPI, with a body of some 600 bytes and an id of its own in each request."""
     return UvicornContestant(WEB_USUAL, "make_usual", message_requests)
+
+
+def signed() -> UvicornContestant:
+    """Bare FastAPI at WhatsApp's webhook: the requests that Leeway gets too."""
+    return UvicornContestant(WEB_SIGNED, "make_signed", partial(whatsapp_requests, PATH, None))
 
 
 def empty_requests(host: str) -> Iterator[bytes]:
