@@ -396,7 +396,7 @@ async def test_a_message_of_three_days_ago_is_kept_flagged_and_answered_by_nobod
         await eventually(judged)
         job.cancel()
     message = await hooks.place.row("inbound_message")
-    assert (message["verdict"], message["guard_reason"]) == ("stored", "stale")
+    assert (message["verdict"], message["reason"]) == ("stored", "stale")
     assert [row["reason"] for row in await hooks.place.rows("flag")] == ["stale"]
     assert (await hooks.place.row("conversation_state"))["due_at"] is None
 

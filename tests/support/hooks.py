@@ -66,6 +66,7 @@ ACCOUNTS: Final[dict[ChannelName, dict[str, Any]]] = {
         "settings": f'{{"bot_id": "{BOT_ID}"}}',
         "provider_address": BOT_ID,
     },
+    ChannelName.SIM: {"secrets": {"inbound": [CURRENT]}},
     ChannelName.GENERIC: {"secrets": {"inbound": [CURRENT, PREVIOUS]}, "verifies_phones": True},
 }
 
