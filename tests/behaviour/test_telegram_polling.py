@@ -348,7 +348,7 @@ async def test_what_must_be_mended_is_said_once_and_without_the_token(
         asked += 1
         return await plain(body)
 
-    twin.get_updates = counted  # type: ignore[method-assign]  # to see that it goes on asking
+    twin.get_updates = counted  # type: ignore[method-assign,assignment]  # to see that it goes on asking
     with capture_logs() as logs:
         async with polling(place, url):
             await eventually(lambda: asked > 3, within_s=10)
