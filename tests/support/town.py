@@ -355,16 +355,16 @@ def results_told(requests: Iterable[Request]) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def a_town(name: str, *, timeouts: Timeouts | None = None) -> AsyncIterator[Town]:
+async def a_town(name: str, *, timeouts: Timeouts | None = None, **settings: object) -> AsyncIterator[Town]:
     """Everything runs until the context ends. It lives in a task of its own, so that a fixture can open and close it."""
-    async with held_open(lambda: _town(name, timeouts)) as town:
+    async with held_open(lambda: _town(name, timeouts, settings)) as town:
         yield town
 
 
 @asynccontextmanager
-async def _town(name: str, timeouts: Timeouts | None) -> AsyncIterator[Town]:
+async def _town(name: str, timeouts: Timeouts | None, given: Mapping[str, object]) -> AsyncIterator[Town]:
     directory = make_directory(name)
-    more = {} if timeouts is None else {"timeouts": timeouts}
+    more = dict(given) if timeouts is None else {"timeouts": timeouts, **given}
     settings = load_settings(llm="mock", **more)
     shift, packs = Shift(), load_packs()
     models = Models(MockModel(packs))
