@@ -28,13 +28,16 @@ from services.dispatch.core.outcome import (
     Outcome,
     Refused,
     Throttled,
+    WindowClosed,
     backoff,
     settle,
 )
+from services.dispatch.core.pace import Pacer
 from services.dispatch.core.split import split
 from services.dispatch.ports import Channel, Claimed, Decided, Outbox, Settlement, Stored
 from shared.broker.port import Broker
 from shared.channels.traits import traits_of
+from shared.channels.troubles import Trouble
 from shared.clock import Clock
 from shared.errors import Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
@@ -112,7 +115,8 @@ class Dispatch:
     async def _decide(self, outbounds: Sequence[OutboundId]) -> list[OutboundId]:
         """Gather, decide, record; those whose conversation changed meanwhile."""
         replies = await self._outbox.gather(outbounds)
-        decided = [self._decided(reply) for reply in replies]
+        pacer = Pacer()
+        decided = [_decided(reply, pacer) for reply in replies]
         barred = [one.reply.outbound for one in decided if isinstance(one.decision, NotYet)]
         if barred:
             await self._outbox.bar(barred)
@@ -127,12 +131,6 @@ class Dispatch:
                 self._metrics.outbounds.labels(*_became(one.decision)).inc()
         return [one.reply.outbound for one in to_record if one.reply.outbound not in done]
 
-    def _decided(self, reply: Snapshot) -> Decided:
-        known = reply.channel in self._channels
-        traits = traits_of(reply.channel, reply.user_id) if known else None
-        parts = split(reply.body, characters_max=traits.text_max) if traits else [reply.body]
-        return Decided(reply=reply, decision=decide(reply), parts=tuple(parts))
-
     def _begin(self, claimed: Sequence[Claimed]) -> None:
         assert self._sends is not None, "run() must run beside the claims"
         began = self._clock.monotonic()
@@ -141,12 +139,13 @@ class Dispatch:
             self._sends.create_task(self._send(one, claimed_at=began))
 
     async def _send(self, claimed: Claimed, *, claimed_at: float) -> None:
-        """Send a reply's parts in order, each under its own attempt."""
+        """Send a reply's parts in order, each under its own attempt, at the pace that one person may be written to."""
         try:
-            current: Claimed | None = claimed
+            current = await self._send_part(claimed, claimed_at=claimed_at)
             while current is not None:
-                current = await self._send_part(current, claimed_at=claimed_at)
                 claimed_at = self._clock.monotonic()
+                await asyncio.sleep(traits_of(current.channel, current.user_id).per_person.total_seconds())
+                current = await self._send_part(current, claimed_at=claimed_at)
         except Exception:
             log.exception("send failed on our side, its outcome is unknown", outbound=str(claimed.outbound))
         finally:
@@ -162,6 +161,7 @@ class Dispatch:
             last_part=claimed.last_part,
             idempotent=channel is not None and traits_of(claimed.channel, claimed.user_id).idempotent,
             backoff=backoff(claimed.tries, chance=random.random()),  # noqa: S311  jitter, not a secret
+            by_template=claimed.by_template,
         )
         goes_on = settled.rank > 0 and not claimed.last_part
         following = AttemptId(new_id()) if goes_on else None
@@ -190,20 +190,38 @@ class Dispatch:
             return NoAnswer(reason="the channel adapter failed")
 
     async def _consequences(self, claimed: Claimed, outcome: Outcome) -> None:
+        """What an outcome asks for beside its own row."""
         try:
             if isinstance(outcome, Refused):
-                log.warning(
-                    "send refused, the reply is a draft",
-                    outbound=str(claimed.outbound),
+                await self._refused(claimed, outcome)
+            elif isinstance(outcome, AccountRefused):
+                log.error(
+                    "channel account disabled: its provider refuses every send. Its replies wait; put it right and enable it",
+                    account=claimed.account,
+                    channel=claimed.channel,
                     reason=outcome.reason,
                 )
-            elif isinstance(outcome, AccountRefused):
-                log.error("channel account disabled: its credentials were refused", account=claimed.account)
-                await self._outbox.disable(claimed.account)
+                self._metrics.accounts_disabled.labels(claimed.channel).inc()
+                await self._outbox.disable(claimed.account, outcome.reason)
+            elif isinstance(outcome, WindowClosed):
+                self._rings.enqueue(claimed.outbound)
             elif isinstance(outcome, Throttled) and outcome.whole_account and outcome.retry_after:
                 await self._outbox.pause(claimed.account, outcome.retry_after)
         except Unavailable as error:
             log.warning("consequence of a send not stored", outbound=str(claimed.outbound), error=str(error))
+
+    async def _refused(self, claimed: Claimed, outcome: Refused) -> None:
+        """A draft by now. A mistake of ours is for who runs the installation as well."""
+        self._metrics.sends_refused.labels(claimed.channel, outcome.trouble.value).inc()
+        ours = outcome.trouble is Trouble.OUR_BUG
+        (log.error if ours else log.warning)(
+            "send refused, the reply is a draft",
+            outbound=str(claimed.outbound),
+            reason=outcome.reason,
+            trouble=outcome.trouble.value,
+        )
+        if ours:
+            await self._outbox.bury(claimed, outcome.reason)
 
     async def _stored(self, settlement: Settlement) -> bool:
         """Store the outcome, again and again until it is; whether the attempt was still the conversation's current one."""
@@ -223,6 +241,15 @@ class Dispatch:
     async def _settle(self, settlements: Sequence[Settlement]) -> Sequence[Stored]:
         stored = await self._outbox.settle(settlements)
         return [stored[one.claimed.attempt] for one in settlements]
+
+
+def _decided(reply: Snapshot, pacer: Pacer) -> Decided:
+    """The decision, and the parts that the reply has on its channel."""
+    decision = pacer.pace(reply, decide(reply))
+    traits = reply.traits
+    beside = traits.text_beside_buttons_max if reply.buttons and decision != Send(by_template=True) else None
+    parts = split(reply.body, length=traits.length, most=traits.text_max, last_most=beside)
+    return Decided(reply=reply, decision=decision, parts=tuple(parts))
 
 
 def _became(decision: Decision) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Protocol
 from services.dispatch.core.delivery import Decision, Snapshot
 from services.dispatch.core.outcome import Outcome, Settled
 from shared.channels.accounts import Secrets, Settings
-from shared.ids import AccountId, AttemptId, BusinessId, ConversationId, OutboundId
+from shared.ids import AccountId, AttemptId, BusinessId, ConversationId, MessageId, OutboundId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +131,16 @@ class Outbox(Protocol):
         """No worker sends on the account for so long."""
         ...
 
-    async def disable(self, account: AccountId) -> None:
-        """The account's credentials are refused: off, until a person puts it right."""
+    async def disable(self, account: AccountId, why: str) -> None:
+        """Every send of the account fails the same way: off, until a person puts it right."""
+        ...
+
+    async def bury(self, claimed: Claimed, reason: str) -> None:
+        """A send was wrong by a mistake of ours: keep it among the dead."""
+        ...
+
+    async def courtesies(self, messages: Sequence[MessageId]) -> Sequence[Courtesy]:
+        """What side calls for these messages need to know; those without a name of the channel's own are missing."""
         ...
 
     async def count(self, outbound: OutboundId) -> int: ...

@@ -6,6 +6,7 @@ from services.dispatch.adapters.channels.registry import Surroundings, channels_
 from services.dispatch.adapters.channels.sim import SimChannel
 from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
+from services.dispatch.courtesies import Courtesies
 from services.dispatch.handler import Dispatch
 from services.dispatch.ports import Channel
 from shared.channels.traits import ChannelName
@@ -56,6 +57,8 @@ async def wire(parts: Parts) -> Service:
         hold_s=timeouts.hold,
         suspects=True,
     )
+    courtesies = Courtesies(outbox, channels, parts.metrics)
+    loop.aside = courtesies.ask
 
     async def clear(worker: int) -> None:
         await ring(parts.broker, Stage.DISPATCH, await outbox.abandon(worker))
@@ -70,6 +73,7 @@ async def wire(parts: Parts) -> Service:
     async def drain() -> None:
         await loop.stop()
         await dispatch.idle()
+        await courtesies.idle()
 
     async def close() -> None:
         for channel in channels.values():
@@ -82,6 +86,7 @@ async def wire(parts: Parts) -> Service:
         jobs=[
             loop.run,
             dispatch.run,
+            courtesies.run,
             sim.run,
             presence.keep,
             lambda: sweep(parts.broker, Stage.DISPATCH, outbox),

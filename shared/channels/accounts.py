@@ -6,7 +6,7 @@ before; `outbound` authenticates ours to the provider; `verify_token` is asked f
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from shared.channels.traits import ChannelName
 
@@ -75,6 +75,17 @@ class Secrets(BaseModel):
     inbound: tuple[SecretStr, ...] = ()
     outbound: SecretStr | None = None
     verify_token: SecretStr | None = None
+
+
+def has_template(channel: str, stored: str) -> bool:
+    """Whether the settings in a row name an approved template. False where they can't be read: then nothing is sent by it."""
+    if channel not in (ChannelName.WHATSAPP, ChannelName.TWILIO):
+        return False
+    try:
+        settings = read_settings(channel, stored)
+    except ValidationError:
+        return False
+    return bool(getattr(settings, "template", None) or getattr(settings, "content_sid", None))
 
 
 def read_settings(channel: str, stored: str) -> Settings:

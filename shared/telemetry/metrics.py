@@ -124,6 +124,24 @@ class Metrics:
         self.sends = Counter(
             "leeway_sends_total", "Sends by outcome.", ["channel", "outcome"], registry=registry
         )
+        self.sends_refused = Counter(
+            "leeway_sends_refused_total",
+            "Sends that a provider refused for good, by what kind of trouble.",
+            ["channel", "trouble"],
+            registry=registry,
+        )
+        self.accounts_disabled = Counter(
+            "leeway_accounts_disabled_total",
+            "Channel accounts disabled because their provider refused every send.",
+            ["channel"],
+            registry=registry,
+        )
+        self.courtesies = Counter(
+            "leeway_courtesies_total",
+            "Side calls (typing, acknowledged presses) by what came of them.",
+            ["channel", "outcome"],
+            registry=registry,
+        )
         self.outbounds = Counter(
             "leeway_outbounds_total", "What became of replies at dispatch.", ["state", "reason"], registry=registry
         )  # fmt: skip

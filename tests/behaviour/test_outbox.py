@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.delivery import Discard, DraftReason, MakeDraft, Send, Supersede, Wait, decide
 from services.dispatch.core.outcome import Accepted, NoAnswer, Outcome, Refused, Throttled, settle
@@ -30,9 +31,8 @@ def outbox_of(place: Ground, *, worker: int = 1, idempotent: Sequence[str] = ("s
     return PostgresOutbox(
         place.database,
         presence=Worker(WorkerNumber(worker)),  # type: ignore[arg-type]  # only its number is asked
-        vault=VAULT,
-        clock=SetClock(),
-        characters_max=50,
+        addresses=PostgresAddresses(place.database, VAULT, SetClock()),
+        plain_chars_max=50,
         idempotent=idempotent,
         unknown_after=UNKNOWN_AFTER,
     )
@@ -744,7 +744,7 @@ async def test_a_provider_s_wait_holds_for_all_workers_and_is_never_shortened(
 async def test_refused_credentials_disable_the_account(place: Ground, outbox: PostgresOutbox) -> None:
     _, outbound = await answered(place)
     account = (await place.row("channel_account"))["id"]
-    await outbox.disable(account)
+    await outbox.disable(account, "401")
     assert not await outbox.claim_plain([outbound])
     assert (await place.row("channel_account"))["state"] == "disabled"
 

@@ -8,6 +8,7 @@ import pytest
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.turn import Turn
 from services.agent.ports import Turns
+from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.delivery import Discard, NotYet, Send, Supersede, decide
 from services.dispatch.core.outcome import Accepted, Refused, settle
@@ -188,9 +189,8 @@ class RepliesInPostgres:
         self.outbox = PostgresOutbox(
             place.database,
             presence=Worker(WorkerNumber(1)),  # type: ignore[arg-type]  # only its number is asked
-            vault=Vault(new_key()),
-            clock=SetClock(),
-            characters_max=50,
+            addresses=PostgresAddresses(place.database, Vault(new_key()), SetClock()),
+            plain_chars_max=50,
             idempotent=["sim"],
             unknown_after=timedelta(seconds=45),
         )

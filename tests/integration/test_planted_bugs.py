@@ -217,8 +217,6 @@ async def stack(database_url: str) -> AsyncIterator[Stack]:
 class KeylessChannel(SimChannel):
     """A provider that takes no idempotency key: what is handed to it twice arrives twice."""
 
-    idempotent = False
-
     async def send(self, claimed: Any, *, key: str) -> Any:
         return await super().send(claimed, key=f"{key}-{claimed.attempt.hex}")
 

@@ -35,6 +35,7 @@ from services.guard.core.record import Case, record
 from services.guard.core.record import Row as GuardRow
 from services.guard.core.verdict import Facts, Unjudged
 from shared.autonomy import Asked, Mode
+from shared.channels.traits import Traits
 from shared.ids import (
     AccountId,
     ActionId,
@@ -763,6 +764,13 @@ def _decide(  # noqa: PLR0917
         business=BusinessId(1),
         account=AccountId(1),
         channel="model",
+        traits=Traits(text_max=4096),
+        reply_to=None,
+        account_next_at=None,
+        person_waits_until=None,
+        has_template=False,
+        last_customer_at=None,
+        window_closed_at=None,
         user_id="customer",
         origin=delivery.Origin.TURN,
         basis_seq=basis_seq,

@@ -17,6 +17,7 @@ from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.turn import Turn
 from services.agent.evidence import Sealing
 from services.agent.ports import CallRecord, Commit, Share, TurnState
+from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.outcome import Accepted, GivenBack, NoAnswer, Outcome, Refused, settle
 from services.dispatch.ports import Claimed, Settlement
@@ -164,9 +165,8 @@ async def office(database_url: str) -> AsyncIterator[Office]:
     outbox = PostgresOutbox(
         database,
         presence=Held(),  # type: ignore[arg-type]
-        vault=vault,
-        clock=clock,
-        characters_max=4096,
+        addresses=PostgresAddresses(database, vault, clock),
+        plain_chars_max=4096,
         idempotent=["sim"],
         unknown_after=timedelta(seconds=45),
     )

@@ -23,6 +23,7 @@ from services.agent.core.turn import (
 )
 from services.dispatch.core.delivery import Origin, Snapshot
 from shared.autonomy import Asked, Mode
+from shared.channels.traits import TRAITS
 from shared.database import Database, open_pool
 from shared.digest import digest
 from shared.ids import (
@@ -427,7 +428,9 @@ def snapshot(**fields: Any) -> Snapshot:
         "business": BusinessId(1),
         "account": AccountId(1),
         "channel": "sim",
+        "traits": TRAITS["sim"],
         "user_id": ANA,
+        "reply_to": None,
         "origin": Origin.TURN,
         "basis_seq": 1,
         "epoch": 0,
@@ -453,6 +456,11 @@ def snapshot(**fields: Any) -> Snapshot:
         "modes": (Mode.AUTO, None, None),
         "account_on": True,
         "account_waits_until": None,
+        "account_next_at": None,
+        "person_waits_until": None,
+        "has_template": False,
+        "last_customer_at": NOON,
+        "window_closed_at": None,
         "sending": False,
         "first_in_line": True,
         "superseded_in_row": 0,

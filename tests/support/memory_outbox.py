@@ -15,9 +15,9 @@ from services.dispatch.core.delivery import (
     Wait,
     decide,
 )
-from services.dispatch.ports import Address, Claimed, Decided, Settlement, Stored
+from services.dispatch.ports import Claimed, Courtesy, Decided, Settlement, Stored
 from shared.errors import Unavailable
-from shared.ids import AccountId, AttemptId, BusinessId, ConversationId, OutboundId, new_id
+from shared.ids import AccountId, AttemptId, ConversationId, MessageId, OutboundId, new_id
 from tests.support.factories import snapshot
 
 
@@ -49,8 +49,10 @@ class MemoryOutbox:
         self.before_record: Callable[[], None] = lambda: None
         self.gathers = 0
         self.paused: list[tuple[AccountId, timedelta]] = []
-        self.disabled: list[AccountId] = []
+        self.disabled: list[tuple[AccountId, str]] = []
+        self.buried: list[tuple[OutboundId, str]] = []
         self.dead: list[OutboundId] = []
+        self.asked_for: dict[MessageId, Courtesy] = {}
         self.away = False
 
     def new(self, conversation: ConversationId | None = None, **fields: Any) -> OutboundId:
@@ -87,7 +89,9 @@ class MemoryOutbox:
                 continue
             recorded.append(one.reply.outbound)
             if isinstance(one.decision, Send):
-                claimed.append(self._claimed(one.reply.outbound, one.parts))
+                claimed.append(
+                    self._claimed(one.reply.outbound, one.parts, by_template=one.decision.by_template)
+                )
                 continue
             row.version += 1
             kept = self.kept[one.reply.outbound]
@@ -103,16 +107,18 @@ class MemoryOutbox:
         for one in outbounds:
             self.kept[one].barred += 1
 
-    async def address(self, account: AccountId) -> Address | None:
-        return Address(
-            business=BusinessId(int(account)), callback_url="https://tenant.test/hook", key=b"k" * 32
-        )
-
     async def pause(self, account: AccountId, how_long: timedelta) -> None:
         self.paused.append((account, how_long))
 
-    async def disable(self, account: AccountId) -> None:
-        self.disabled.append(account)
+    async def disable(self, account: AccountId, why: str) -> None:
+        self.disabled.append((account, why))
+
+    async def bury(self, claimed: Claimed, reason: str) -> None:
+        self.buried.append((claimed.outbound, reason))
+
+    async def courtesies(self, messages: Sequence[MessageId]) -> Sequence[Courtesy]:
+        self._reach()
+        return [self.asked_for[message] for message in messages if message in self.asked_for]
 
     async def count(self, outbound: OutboundId) -> int:
         kept = self.kept[outbound]
@@ -157,7 +163,7 @@ class MemoryOutbox:
             and decide(reply) == Send()
         )
 
-    def _claimed(self, outbound: OutboundId, parts: tuple[str, ...]) -> Claimed:
+    def _claimed(self, outbound: OutboundId, parts: tuple[str, ...], *, by_template: bool = False) -> Claimed:
         reply = self._now(outbound)
         kept, row = self.kept[outbound], self.rows[reply.conversation]
         attempt = AttemptId(new_id())
@@ -175,9 +181,12 @@ class MemoryOutbox:
             parts=parts,
             part=reply.parts_sent + 1,
             round=reply.round,
-            buttons=reply.buttons,
+            buttons=None if by_template else reply.buttons,
             thread=reply.thread,
             in_reply_to=reply.in_reply_to,
+            reply_to=reply.reply_to,
+            by_template=by_template,
+            in_handoff=reply.in_handoff,
             tries=reply.tries,
         )
 
@@ -192,6 +201,7 @@ class MemoryOutbox:
                 kept.attempts[one.next_attempt] = "sending"
             if one.settled.rank:
                 kept.reply = replace(kept.reply, parts_sent=one.claimed.part)
+            self._learnt(one)
             if one.settled.outbound is not None:
                 kept.state, kept.reason = one.settled.outbound, one.settled.reason
         following = next(
@@ -200,6 +210,18 @@ class MemoryOutbox:
              and other is not kept), None,
         )  # fmt: skip
         return Stored(current=current, following=following)
+
+    def _learnt(self, one: Settlement) -> None:
+        """What holds for all replies to this person from now on."""
+        for kept in self.kept.values():
+            if kept.reply.conversation != one.claimed.conversation:
+                continue
+            if one.settled.opts_out:
+                kept.reply = replace(kept.reply, opted_out=True)
+            if one.settled.closes_window:
+                kept.reply = replace(kept.reply, window_closed_at=kept.reply.local_now)
+            if one.settled.person_waits:
+                kept.reply = replace(kept.reply, person_waits_until=kept.reply.now + one.settled.person_waits)
 
     def _reach(self) -> None:
         if self.away:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -12,16 +12,17 @@ import structlog
 from services.dispatch.core.delivery import part_key
 from services.dispatch.core.outcome import (
     Accepted,
-    CredentialsRefused,
+    AccountRefused,
     NoAnswer,
     Outcome,
     Refused,
     Throttled,
 )
 from services.dispatch.handler import GATHERS_MAX, Dispatch
-from services.dispatch.ports import Claimed
+from services.dispatch.ports import Address, Claimed, Courtesy, Probed
 from shared.autonomy import Mode
 from shared.broker.memory import MemoryBroker
+from shared.channels.traits import Traits
 from shared.ids import OutboundId
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics
@@ -33,14 +34,14 @@ from tests.support.faulty_broker import FaultyBroker
 from tests.support.memory_outbox import MemoryOutbox
 
 ACCEPTED = Accepted(provider_id="p1")
+TRAITS = Traits(text_max=50, buttons=True, idempotent=True)
 
 
 @dataclass
 class ScriptedChannel:
     """Answers as told, and remembers what it was handed."""
 
-    idempotent: bool = True
-    characters_max: int = 50
+    traits: Traits = TRAITS
     outcome: Outcome | Exception = ACCEPTED
     sent: list[tuple[str, str]] = field(default_factory=list)
     answering: asyncio.Event = field(default_factory=asyncio.Event)
@@ -51,6 +52,14 @@ class ScriptedChannel:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
+
+    async def courtesy(self, courtesy: Courtesy) -> None:
+        raise AssertionError("no send asks for one")
+
+    async def probe(self, address: Address) -> Probed:
+        raise AssertionError("no send asks for one")
+
+    async def close(self) -> None: ...
 
 
 class Desk:
@@ -96,6 +105,7 @@ class Desk:
 async def desk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     monkeypatch.setattr("services.dispatch.handler.BACKOFF_FIRST_S", 0.0)
     made = Desk()
+    monkeypatch.setattr("services.dispatch.handler.traits_of", lambda channel, user_id: made.channel.traits)
     async with asyncio.TaskGroup() as group:
         job = group.create_task(made.dispatch.run())
         await asyncio.sleep(0)
@@ -201,7 +211,7 @@ async def test_a_ticket_with_nothing_to_do_does_nothing(desk: Desk) -> None:
 
 async def test_the_parts_of_a_reply_are_sent_in_order_under_keys_of_their_own(desk: Desk) -> None:
     body = "First sentence is this one. Second sentence is this one. Third."
-    outbound = desk.outbox.new(body=body)
+    outbound = desk.outbox.new(body=body, traits=desk.channel.traits)
     await desk.send(outbound)
     assert [text for _, text in desk.channel.sent] == [
         "First sentence is this one.",
@@ -214,14 +224,14 @@ async def test_the_parts_of_a_reply_are_sent_in_order_under_keys_of_their_own(de
 
 async def test_no_part_follows_one_that_was_refused(desk: Desk) -> None:
     desk.channel.outcome = Refused(reason="no such number")
-    outbound = desk.outbox.new(body="x" * 60)
+    outbound = desk.outbox.new(body="x" * 60, traits=desk.channel.traits)
     await desk.send(outbound)
     assert len(desk.channel.sent) == 1
     assert desk.state(outbound) == ("draft", "send_failed: no such number")
 
 
 async def test_a_reply_that_was_begun_goes_on_at_its_next_part(desk: Desk) -> None:
-    outbound = desk.outbox.new(body="x" * 60, parts_sent=1)
+    outbound = desk.outbox.new(body="x" * 60, parts_sent=1, traits=desk.channel.traits)
     await desk.send(outbound)
     assert desk.channel.sent == [(part_key(outbound, 1, 2), "x" * 10)]
 
@@ -235,7 +245,7 @@ def attempts(desk: Desk, outbound: OutboundId) -> list[str]:
 
 async def test_a_provider_that_does_not_answer_in_time_leaves_an_unknown_outcome(desk: Desk) -> None:
     desk.channel.answering.clear()
-    desk.channel.idempotent = False
+    desk.channel.traits = replace(desk.channel.traits, idempotent=False)
     outbound = desk.outbox.new()
     await desk.send(outbound)
     assert desk.state(outbound)[0] == "unknown"
@@ -256,7 +266,7 @@ async def test_where_there_is_a_key_it_is_sent_again_under_the_same_one(desk: De
 @pytest.mark.parametrize("error", [ZeroDivisionError(), OSError("broken pipe"), TimeoutError()], ids=repr)
 async def test_a_channel_that_raises_leaves_an_unknown_outcome(desk: Desk, error: Exception) -> None:
     desk.channel.outcome = error
-    desk.channel.idempotent = False
+    desk.channel.traits = replace(desk.channel.traits, idempotent=False)
     outbound = desk.outbox.new()
     await desk.send(outbound)
     assert desk.state(outbound)[0] == "unknown"
@@ -290,10 +300,10 @@ async def test_a_refused_send_says_why_in_the_log(desk: Desk) -> None:
 
 
 async def test_refused_credentials_disable_the_account(desk: Desk) -> None:
-    desk.channel.outcome = CredentialsRefused(reason="401")
+    desk.channel.outcome = AccountRefused(reason="401")
     outbound = desk.outbox.new()
     await desk.send(outbound)
-    assert desk.outbox.disabled == [desk.outbox.kept[outbound].reply.account]
+    assert desk.outbox.disabled == [(desk.outbox.kept[outbound].reply.account, "401")]
     assert desk.state(outbound)[0] == "queued"
 
 

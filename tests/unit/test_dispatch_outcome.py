@@ -11,7 +11,7 @@ from services.dispatch.core.outcome import (
     BACKOFF_MAX,
     SENT_RANK,
     Accepted,
-    CredentialsRefused,
+    AccountRefused,
     GivenBack,
     NoAnswer,
     Outcome,
@@ -33,8 +33,8 @@ SAME_EVERYWHERE = [
     # outcome, how it is stored, whatever the channel and the part
     (Refused(reason="no such number"),
      Settled(attempt="refused", rank=0, outbound="draft", reason="send_failed: no such number")),
-    (CredentialsRefused(reason="401"),
-     Settled(attempt="refused", rank=0, outbound="queued", reason="send_failed: 401", retry_after=BACKOFF_MAX)),
+    (AccountRefused(reason="401"),
+     Settled(attempt="refused", rank=0, outbound="queued", reason="send_failed: 401", retry_after=BACKOFF_MAX, gives_up_as="queued")),
     (Throttled(reason="429"),
      Settled(attempt="throttled", rank=0, outbound="queued", reason="send_failed: 429", retry_after=SECOND)),
     (GivenBack(), Settled(attempt="given_back", rank=0, outbound="queued", retry_after=timedelta())),
@@ -79,7 +79,7 @@ def test_an_unknown_outcome_is_sent_again_only_under_a_key(*, last_part: bool) -
 def test_only_an_accepted_send_has_a_rank() -> None:
     for outcome in (
         Refused(reason=""),
-        CredentialsRefused(reason=""),
+        AccountRefused(reason=""),
         Throttled(reason=""),
         NoAnswer(reason=""),
         GivenBack(),

@@ -19,16 +19,35 @@ from services.dispatch.core.delivery import (
     Wait,
 )
 from services.dispatch.core.outcome import RETRIES_FOR
-from services.dispatch.ports import Addresses, Claimed, Decided, Settlement, Stored
+from services.dispatch.ports import (
+    Addresses,
+    Claimed,
+    Courtesy,
+    CourtesyKind,
+    Decided,
+    Settlement,
+    Stored,
+)
 from shared.autonomy import Mode
-from shared.channels.traits import PLAIN_CHARS_MAX, TRAITS
+from shared.channels.accounts import has_template
+from shared.channels.traits import (
+    PLAIN_CHARS_MAX,
+    TRAITS,
+    WINDOW,
+    WINDOW_MARGIN,
+    ChannelName,
+    Traits,
+    traits_of,
+)
 from shared.database import Database, load_queries
-from shared.ids import AccountId, AttemptId, BusinessId, OutboundId, new_id
+from shared.ids import AccountId, AttemptId, BusinessId, MessageId, OutboundId, new_id
 from shared.work.presence import Presence
 from shared.work.stage import ATTEMPTS_MAX
 
 QUERIES = load_queries(Path(__file__).with_name("outbox.sql"))
 IDEMPOTENT = [name for name, traits in TRAITS.items() if traits.idempotent]
+WINDOWED = [ChannelName.WHATSAPP, ChannelName.TWILIO]  # Twilio towards some people: see traits_of
+PACED = {name: traits for name, traits in TRAITS.items() if traits.per_account or traits.per_person}
 
 Row = Mapping[str, Any]
 
@@ -58,6 +77,12 @@ class PostgresOutbox:
             [new_id() for _ in outbounds],
             self._presence.number,
             self._plain_chars_max,
+            WINDOWED,
+            WINDOW - WINDOW_MARGIN,
+            list(PACED),
+            [traits.per_account for traits in PACED.values()],
+            [traits.account_burst for traits in PACED.values()],
+            [traits.per_person for traits in PACED.values()],
         )
         return [_plain(row) for row in rows]
 
@@ -85,6 +110,9 @@ class PostgresOutbox:
             [len(one.parts) for one in chosen],
             [one.reply.account for one in chosen],
             self._presence.number,
+            [one.decision == Send(by_template=True) for one in chosen],
+            [one.reply.traits.per_account or None for one in chosen],
+            [one.reply.traits.per_person or None for one in chosen],
         )
         recorded = [row["outbound"] for row in rows]
         claimed = [
@@ -111,6 +139,12 @@ class PostgresOutbox:
             self._presence.number,
             RETRIES_FOR,
             [one.settled.gives_up_as for one in settlements],
+            [one.settled.taken_at for one in settlements],
+            [one.settled.segments for one in settlements],
+            [one.settled.opts_out for one in settlements],
+            [one.settled.closes_window for one in settlements],
+            [_person_waits(one) for one in settlements],
+            [_traits(one.claimed.channel, one.claimed.user_id).per_account or None for one in settlements],
         )
         return {row["attempt"]: Stored(current=row["current"], following=row["next"]) for row in rows}
 
@@ -122,10 +156,28 @@ class PostgresOutbox:
         if address:
             await self._database.fetch(QUERIES["pause_account"], account, address.business, how_long)
 
-    async def disable(self, account: AccountId) -> None:
+    async def disable(self, account: AccountId, why: str) -> None:
         address = await self._addresses.address(account)
         if address:
-            await self._database.fetch(QUERIES["disable_account"], account, address.business)
+            await self._database.fetch(QUERIES["disable_account"], account, address.business, why)
+
+    async def bury(self, claimed: Claimed, reason: str) -> None:
+        await self._database.fetch(QUERIES["bury"], new_id(), claimed.outbound, claimed.conversation, reason)
+
+    async def courtesies(self, messages: Sequence[MessageId]) -> Sequence[Courtesy]:
+        rows = await self._database.fetch(QUERIES["courtesies"], messages)
+        return [
+            Courtesy(
+                kind=CourtesyKind.PRESSED if row["pressed"] else CourtesyKind.TYPING,
+                account=AccountId(row["account"]),
+                channel=row["channel"],
+                user_id=row["user_id"],
+                reply_to=row["reply_to"],
+                message_id=row["message_id"],
+                quoted=row["quoted"],
+            )
+            for row in rows
+        ]
 
     async def count(self, outbound: OutboundId) -> int:
         rows = await self._database.fetch(QUERIES["count"], outbound)
@@ -190,11 +242,25 @@ def _plain(row: Row) -> Claimed:
         buttons=row["buttons"],
         thread=row["thread"],
         in_reply_to=row["in_reply_to"],
+        reply_to=row["reply_to"],
     )
+
+
+def _traits(channel: str, user_id: str) -> Traits:
+    """A channel that this version has not got takes nothing: its replies wait, whatever their length."""
+    return traits_of(channel, user_id) if channel in TRAITS else Traits(text_max=PLAIN_CHARS_MAX)
+
+
+def _person_waits(one: Settlement) -> timedelta | None:
+    """What the outcome asks for; or, where another part follows, the pace of the channel."""
+    if one.settled.person_waits is not None or one.next_attempt is None:
+        return one.settled.person_waits
+    return _traits(one.claimed.channel, one.claimed.user_id).per_person or None
 
 
 def _claimed(one: Decided, attempt: AttemptId) -> Claimed:
     reply = one.reply
+    by_template = one.decision == Send(by_template=True)
     return Claimed(
         attempt=attempt,
         outbound=reply.outbound,
@@ -205,9 +271,12 @@ def _claimed(one: Decided, attempt: AttemptId) -> Claimed:
         parts=one.parts,
         part=min(reply.parts_sent + 1, len(one.parts)),
         round=reply.round,
-        buttons=reply.buttons,
+        buttons=None if by_template else reply.buttons,
         thread=reply.thread,
         in_reply_to=reply.in_reply_to,
+        reply_to=reply.reply_to,
+        by_template=by_template,
+        in_handoff=reply.in_handoff,
         tries=reply.tries,
     )
 
@@ -239,7 +308,9 @@ def _snapshot(row: Row) -> Snapshot:
         business=BusinessId(row["business"]),
         account=AccountId(row["account"]),
         channel=row["channel"],
+        traits=_traits(row["channel"], row["user_id"]),
         user_id=row["user_id"],
+        reply_to=row["reply_to"],
         origin=Origin(row["origin_kind"]),
         basis_seq=row["basis_seq"],
         epoch=row["epoch"],
@@ -265,6 +336,11 @@ def _snapshot(row: Row) -> Snapshot:
         modes=tuple(Mode(mode) if mode else None for mode in modes),
         account_on=row["account_state"] == "on",
         account_waits_until=row["wait_until"],
+        account_next_at=row["next_at"],
+        person_waits_until=row["pair_wait_until"],
+        has_template=has_template(row["channel"], row["settings"]),
+        last_customer_at=row["last_customer_at"],
+        window_closed_at=row["window_closed_at"],
         sending=row["sending_attempt"] is not None,
         first_in_line=row["first_in_line"],
         superseded_in_row=row["superseded_in_row"],

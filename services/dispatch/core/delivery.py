@@ -6,9 +6,12 @@ from enum import StrEnum
 from typing import assert_never
 
 from shared.autonomy import Mode, strictest
+from shared.channels.traits import WINDOW, WINDOW_MARGIN, Traits
 from shared.ids import AccountId, BusinessId, ConversationId, OutboundId
 from shared.quiet_hours import quiet_for
 from shared.supersede import may_give_way
+
+TEMPLATE_TEXT_MAX = 1_000  # code points of the one parameter; a template's whole body may have 1,024
 
 
 class Origin(StrEnum):
@@ -32,6 +35,7 @@ class DraftReason(StrEnum):
     SEND_FAILED = "send_failed"
     MAY_HAVE_ARRIVED = "may_have_arrived"
     PROCESSING_FAILED = "processing_failed"
+    WINDOW_CLOSED = "window_closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,9 @@ class Snapshot:
     business: BusinessId
     account: AccountId
     channel: str
+    traits: Traits  # of the channel towards this person
     user_id: str
+    reply_to: str | None
     origin: Origin
     basis_seq: int
     epoch: int
@@ -69,6 +75,11 @@ class Snapshot:
     modes: tuple[Mode | None, ...]  # business, channel account, conversation, as they are now
     account_on: bool
     account_waits_until: datetime | None
+    account_next_at: datetime | None  # how far its sends have used up its pace
+    person_waits_until: datetime | None
+    has_template: bool  # an approved one, for what the window keeps out
+    last_customer_at: datetime | None
+    window_closed_at: datetime | None  # when the channel said so
     sending: bool  # another send of the conversation is under way
     first_in_line: bool
     superseded_in_row: int
@@ -88,7 +99,9 @@ def part_key(outbound: OutboundId, round_: int, part: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Claim it and call the provider."""
+    """Claim it and call the provider. `by_template`: as the parameter of the approved template."""
+
+    by_template: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +144,34 @@ def decide(reply: Snapshot) -> Decision:
         return Discard()
     if not reply.account_on:
         return Wait(reply.now + timedelta(seconds=60))
-    if reply.account_waits_until is not None and reply.account_waits_until > reply.now:
-        return Wait(reply.account_waits_until)
-    return _autonomy(reply) or (Supersede() if _is_superseded(reply) else _in_quiet(reply) or Send())
+    waits = [until for until in (reply.account_waits_until, reply.person_waits_until) if until]
+    if waits and max(waits) > reply.now:
+        return Wait(max(waits))
+    return _autonomy(reply) or (Supersede() if _is_superseded(reply) else _way_out(reply))
+
+
+def _way_out(reply: Snapshot) -> Decision:
+    """Free text, else the template, else people."""
+    opened = is_open(reply)
+    if not opened and not _fits_template(reply):
+        return MakeDraft(DraftReason.WINDOW_CLOSED)
+    return _in_quiet(reply) or Send(by_template=not opened)
+
+
+def is_open(reply: Snapshot) -> bool:
+    """Whether the channel takes free text for this person now: for 24 hours after their last message (WhatsApp's customer service
+    window), less a margin for clocks, and not where it said no since."""
+    if not reply.traits.window:
+        return True
+    if reply.last_customer_at is None or reply.local_now - reply.last_customer_at >= WINDOW - WINDOW_MARGIN:
+        return False
+    return reply.window_closed_at is None or reply.window_closed_at < reply.last_customer_at
+
+
+def _fits_template(reply: Snapshot) -> bool:
+    """Whether all of the reply fits the approved template, if there is one."""
+    fits = len(reply.body) <= TEMPLATE_TEXT_MAX and reply.traits.length(reply.body) <= reply.traits.text_max
+    return reply.has_template and fits and not reply.parts_sent
 
 
 def _in_quiet(reply: Snapshot) -> Wait | None:

@@ -84,17 +84,32 @@ class Settled:
     reason: str | None = None
     provider_id: str | None = None
     retry_after: timedelta | None = None
-    gives_up_as: str = "draft"
+    gives_up_as: str = "draft"  # what a reply that is queued becomes once its time for retries is over
+    taken_at: datetime | None = None
+    segments: int | None = None
+    opts_out: bool = False  # the conversation is opted out
+    closes_window: bool = False  # free text is for later than the customer's next message
+    person_waits: timedelta | None = None  # whatever else is for this person
 
 
-def settle(outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: timedelta) -> Settled:
-    """The pure transition of one attempt. `backoff`: how long to wait when the provider does not say."""
+def settle(
+    outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: timedelta, by_template: bool = False
+) -> Settled:
+    """The pure transition of one attempt. `backoff`: how long to wait when the provider does not say. `by_template`: it was sent
+    the way that a closed window asks for."""
     match outcome:
-        case Accepted(provider_id=provider_id):
-            state = "sent" if last_part else None
-            return Settled(attempt="sent", rank=SENT_RANK, outbound=state, provider_id=provider_id)
-        case Refused(reason=reason):
-            return Settled(attempt="refused", rank=0, outbound="draft", reason=f"send_failed: {reason}")
+        case Accepted():
+            return Settled(
+                attempt="sent",
+                rank=SENT_RANK,
+                outbound="sent" if last_part else None,
+                provider_id=outcome.provider_id,
+                taken_at=outcome.taken_at,
+                segments=outcome.segments,
+            )
+        case Refused(reason=reason, trouble=trouble):
+            said = f"filtered: {reason}" if trouble is Trouble.CONTENT else reason
+            return Settled(attempt="refused", rank=0, outbound="draft", reason=f"send_failed: {said}")
         case AccountRefused(reason=reason):
             return Settled(
                 attempt="refused",
@@ -102,17 +117,16 @@ def settle(outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: time
                 outbound="queued",
                 reason=f"send_failed: {reason}",
                 retry_after=BACKOFF_MAX,
+                gives_up_as="queued",
             )
-        case Throttled(reason=reason, retry_after=said):
-            return Settled(
-                attempt="throttled",
-                rank=0,
-                outbound="queued",
-                reason=f"send_failed: {reason}",
-                retry_after=max(backoff, said or timedelta()),
-            )
+        case Throttled():
+            return _throttled(outcome, backoff)
         case OptedOut(reason=reason):
-            return Settled(attempt="refused", rank=0, outbound="discarded", reason=f"opted_out: {reason}")
+            return Settled(
+                attempt="refused", rank=0, outbound="discarded", reason=f"opted_out: {reason}", opts_out=True
+            )
+        case WindowClosed(reason=reason) if by_template:
+            return Settled(attempt="refused", rank=0, outbound="draft", reason=f"send_failed: {reason}")
         case WindowClosed(reason=reason):
             return Settled(
                 attempt="refused",
@@ -120,6 +134,8 @@ def settle(outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: time
                 outbound="queued",
                 reason=f"window_closed: {reason}",
                 retry_after=timedelta(),
+                gives_up_as="queued",
+                closes_window=True,
             )
         case NoAnswer(reason=reason) if idempotent:
             return Settled(
@@ -134,6 +150,20 @@ def settle(outcome: Outcome, *, last_part: bool, idempotent: bool, backoff: time
             return Settled(attempt="unknown", rank=0, outbound="unknown", reason=reason)
         case GivenBack():
             return Settled(attempt="given_back", rank=0, outbound="queued", retry_after=timedelta())
+
+
+def _throttled(outcome: Throttled, backoff: timedelta) -> Settled:
+    """Later, unless that is later than retries go on for: then a person decides."""
+    wait = max(backoff, outcome.retry_after or timedelta())
+    gives_up = wait > RETRIES_FOR
+    return Settled(
+        attempt="throttled",
+        rank=0,
+        outbound="draft" if gives_up else "queued",
+        reason=f"send_failed: {outcome.reason}",
+        retry_after=None if gives_up else wait,
+        person_waits=wait if outcome.whole_person else None,
+    )
 
 
 def backoff(tries: int, *, chance: float) -> timedelta:
