@@ -26,9 +26,9 @@ from services.agent.core.pending import (
     Withdrawn,
     meet,
 )
-from services.agent.core.turn import Pending, PromptState, Taken, WaitsFor
+from services.agent.core.turn import Part, Pending, PromptState, Taken, WaitsFor
 from shared.ids import ActionId, MessageId
-from shared.messages import MessageKind
+from shared.messages import MessageKind, PartKind
 from tests.support.factories import NOON, heard, pending, prompt
 
 ACTION = pending().id
@@ -41,6 +41,7 @@ CLEARS, LEAVES = NewRequest(clears=True), NewRequest(clears=False)
 ONCE_MORE = Repeat(counts=True, keeps_clock=True)  # a soft yes: its fifteen minutes stay
 ONCE_AGAIN = Repeat(counts=True, keeps_clock=False)  # nobody knows whether it arrived
 AIMED_ELSEWHERE = Repeat(counts=False, keeps_clock=True)
+OPERATORS = pending(waits_for=WaitsFor.OPERATOR)
 NEVER_SENT: dict[str, Any] = {"at_send_seq": None, "sent_at": None, "provider_ids": frozenset()}
 
 
@@ -210,6 +211,105 @@ def test_a_picture_without_words_takes_nothing_from_a_yes() -> None:
     assert meet(pending(), with_it, Answer.YES) == confirmed(3)
 
 
+# Words that the customer did not type just so
+
+VOICE = Part(n=1, kind=PartKind.AUDIO, words="yes")
+PLACE = Part(n=1, kind=PartKind.LOCATION, words="44.43, 26.1")
+NOT_TYPED: list[tuple[str, dict[str, Any]]] = [
+    ("edited", {"edited": True}),
+    ("forwarded", {"forwarded": True}),
+    ("heard by a machine", {"text": "", "kind": MessageKind.MEDIA, "unsupported": True, "parts": (VOICE,)}),
+]
+HOW = pytest.mark.parametrize("how", [row[1] for row in NOT_TYPED], ids=[row[0] for row in NOT_TYPED])
+BARE = pytest.mark.parametrize("answer", [Answer.YES, Answer.SOFT_YES, Answer.NO])
+
+
+@HOW
+@BARE
+@pytest.mark.parametrize("quoted", [None, OF_PROMPT, ELSEWHERE])
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_words_that_were_not_typed_answer_nothing_and_are_asked_about_once_more(
+    how: dict[str, Any], answer: Answer, quoted: str | None, repeats: int
+) -> None:
+    for state in (PromptState.SENT, PromptState.UNKNOWN):
+        assert meet(asked(state, repeats=repeats), said(**how, quoted=quoted), answer) == AIMED_ELSEWHERE
+
+
+@HOW
+@BARE
+@pytest.mark.parametrize(
+    ("state", "seq", "outcome"),
+    [
+        (PromptState.DRAFT, 2, PromptIsTheAnswer()),
+        (PromptState.QUEUED, 2, PromptIsTheAnswer()),
+        (PromptState.SENDING, 2, WaitForPrompt()),
+        (PromptState.UNKNOWN, 1, PromptIsTheAnswer()),
+        (PromptState.SENT, 1, PromptIsTheAnswer()),
+    ],
+)
+def test_nor_do_they_before_the_customer_has_the_prompt(
+    how: dict[str, Any], answer: Answer, state: PromptState, seq: int, outcome: Meeting
+) -> None:
+    assert meet(asked(state), said(**how, seq=seq), answer) == outcome
+
+
+@HOW
+def test_one_of_them_beside_a_yes_of_their_own_is_no_yes(how: dict[str, Any]) -> None:
+    both = Taken(messages=(*said().messages, *said(seq=3, **how).messages), seq_to=3)
+    assert meet(pending(), both, Answer.YES) == AIMED_ELSEWHERE
+
+
+@HOW
+def test_whatever_else_they_say_is_a_request(how: dict[str, Any]) -> None:
+    assert meet(pending(), said(**how), Answer.OTHER) == CLEARS
+    assert meet(OPERATORS, said(**how), Answer.OTHER) == LEAVES
+
+
+@HOW
+@BARE
+def test_they_take_nothing_back_that_waits_for_an_operator(how: dict[str, Any], answer: Answer) -> None:
+    assert meet(OPERATORS, said(**how), answer) == StillWaiting()
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.booleans(), st.booleans(), st.sampled_from([None, OF_PROMPT, ELSEWHERE])),
+        min_size=1, max_size=4,
+    ),
+    st.sampled_from(Answer), st.sampled_from(PromptState), st.sampled_from(WaitsFor), st.integers(1, 3), st.integers(0, 2),
+)  # fmt: skip
+def test_nothing_but_the_customer_s_own_typing_ever_confirms_or_declines(
+    how: list[tuple[bool, bool, bool, str | None]], answer: Answer, state: PromptState, waits_for: WaitsFor, seq: int, repeats: int
+) -> None:  # fmt: skip
+    messages = tuple(
+        heard(seq + n, "yes", edited=edited, forwarded=forwarded, parts=(VOICE,) if voice else (), quoted=quoted, channel_at=SOON, received_at=SOON)
+        for n, (edited, forwarded, voice, quoted) in enumerate(how)
+    )  # fmt: skip
+    met = meet(asked(state, waits_for=waits_for, repeats=repeats), Taken(messages=messages, seq_to=9), answer)
+    if any(any(one[:3]) for one in how):
+        assert not isinstance(met, Confirmed | Declined | Withdrawn | Recheck)
+
+
+def test_a_place_alone_leaves_the_action_and_asks_once_more() -> None:
+    place = said("", kind=MessageKind.MEDIA, unsupported=True, parts=(PLACE,))
+    assert meet(pending(), place, Answer.OTHER) == AIMED_ELSEWHERE
+    assert meet(None, place, Answer.OTHER) == LEAVES
+    assert meet(OPERATORS, place, Answer.OTHER) == LEAVES
+
+
+def test_a_place_beside_a_yes_takes_nothing_from_it() -> None:
+    place = heard(3, "", kind=MessageKind.MEDIA, channel_at=SOON, received_at=SOON, unsupported=True, parts=(PLACE,))  # fmt: skip
+    with_it = Taken(messages=(*said().messages, place), seq_to=3)
+    assert with_it.spoken == ("yes",)
+    assert meet(pending(), with_it, Answer.YES) == confirmed(3)
+
+
+def test_a_recording_beside_a_yes_is_part_of_what_is_said() -> None:
+    voice = Part(n=1, kind=PartKind.AUDIO, words="but at three")
+    note = heard(3, "", kind=MessageKind.MEDIA, unsupported=True, parts=(voice,))
+    assert Taken(messages=(*said().messages, note), seq_to=3).spoken == ("yes", "but at three")
+
+
 # A reaction that came as a text answers nothing
 
 REACTIONS = [
@@ -259,8 +359,6 @@ def test_the_button_of_the_step_asked_for_is_ignored_while_nobody_can_have_seen_
 
 # What waits for an operator
 
-OPERATORS = pending(waits_for=WaitsFor.OPERATOR)
-
 WAITING = [
     ("a yes", Answer.YES, said(), StillWaiting()),
     ("a soft yes", Answer.SOFT_YES, said("ok"), StillWaiting()),
@@ -304,6 +402,18 @@ def test_a_burst_of_yes_is_confirmed_by_its_last_message() -> None:
     at = {"channel_at": SOON, "received_at": SOON}
     burst = Taken(messages=(heard(2, "yes", **at), heard(3, "yes", **at)), seq_to=3)
     assert meet(pending(), burst, Answer.YES) == confirmed(3)
+
+
+def test_a_yes_stamped_before_the_second_in_which_the_channel_took_the_prompt_confirms_nothing() -> None:
+    """The channel's own time decides, where it said one: later than our sending, or earlier by a clock of its own."""
+    for taken_at in (NOON + timedelta(seconds=20, milliseconds=700), NOON - timedelta(seconds=40)):
+        sent = asked(sending={"sent_at": NOON + timedelta(seconds=2), "taken_at": taken_at})
+        second = taken_at.replace(microsecond=0)
+        before = second - timedelta(seconds=1)
+        assert meet(sent, said(at=before), Answer.YES) == PromptIsTheAnswer()
+        assert meet(sent, said("ok", at=before), Answer.SOFT_YES) == PromptIsTheAnswer()
+        assert isinstance(meet(sent, said(at=second, received=NOON + timedelta(minutes=1)), Answer.YES), Confirmed)  # fmt: skip
+        assert meet(sent, pressed(at=before), Answer.OTHER) == confirmed(settles=True), "it was there to be pressed"  # fmt: skip
 
 
 @pytest.mark.parametrize(
