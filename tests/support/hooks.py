@@ -95,11 +95,17 @@ class Hooks:
         return await self.place.account(business or self.business, channel=channel, secrets=sealed, **columns)
 
     async def send(
-        self, payload: Payload, *, address: str = ADDRESS, body: bytes | None = None
+        self,
+        payload: Payload,
+        *,
+        address: str = ADDRESS,
+        body: bytes | None = None,
+        secret: str | None = None,
     ) -> httpx2.Response:
-        """The request, signed; with another body in its place, that one is signed."""
+        """The request, signed; with another body in its place, that one is signed; or by another secret."""
         content = payload.body() if body is None else body
-        headers = signed(payload, content, address=address, at=int(self.clock.now().timestamp()))
+        at = int(self.clock.now().timestamp())
+        headers = signed(payload, content, address=address, at=at, secret=secret)
         return await self.client.post(payload.path(address), content=content, headers=headers)
 
     async def stored(self) -> list[dict[str, Any]]:
