@@ -22,14 +22,18 @@ from services.dispatch.core.delivery import (
     Supersede,
     Wait,
     decide,
+    is_open,
     part_key,
 )
 from shared.autonomy import Mode
+from shared.channels.traits import TRAITS, traits_of
 from shared.ids import OutboundId
 from tests.support.factories import NOON, snapshot
 
 LATER = NOON + timedelta(seconds=5)
 EARLIER = NOON - timedelta(seconds=5)
+WHATSAPP = {"channel": "whatsapp", "traits": TRAITS["whatsapp"]}
+WINDOW_CLOSED = WHATSAPP | {"last_customer_at": NOON - timedelta(hours=25)}
 
 
 def test_a_plain_reply_leaves() -> None:
@@ -50,6 +54,12 @@ ALONE = [
     ("the account is disabled", {"account_on": False}, Wait(NOON + timedelta(minutes=1))),
     ("the provider said wait", {"account_waits_until": LATER}, Wait(LATER)),
     ("the provider's wait is over", {"account_waits_until": NOON}, Send()),
+    ("this person is to wait", {"person_waits_until": LATER}, Wait(LATER)),
+    ("this person has waited", {"person_waits_until": NOON}, Send()),
+    ("person and account are to wait, the longer counts",
+     {"person_waits_until": LATER, "account_waits_until": LATER + timedelta(seconds=1)}, Wait(LATER + timedelta(seconds=1))),
+    ("its window is closed", WINDOW_CLOSED, MakeDraft(DraftReason.WINDOW_CLOSED)),
+    ("its window is closed, and there is a template", WINDOW_CLOSED | {"has_template": True}, Send(by_template=True)),
     ("handed off since", {"in_handoff": True, "handoff_epoch": 1}, MakeDraft(DraftReason.HANDOFF)),
     ("handed off since, and one send has an unknown outcome",
      {"in_handoff": True, "handoff_epoch": 1, "may_have_left": True}, MakeDraft(DraftReason.MAY_HAVE_ARRIVED)),
@@ -94,11 +104,13 @@ ORDER: list[tuple[str, dict[str, Any], type[Decision] | MakeDraft]] = [
     ("opted out", {"opted_out": True}, Discard),
     ("disabled", {"account_on": False}, Wait),
     ("provider's wait", {"account_waits_until": LATER}, Wait),
+    ("this person's wait", {"person_waits_until": LATER}, Wait),
     ("handoff", {"in_handoff": True, "handoff_epoch": 1}, MakeDraft(DraftReason.HANDOFF)),
     ("off", {"modes": (Mode.OFF, None, None)}, MakeDraft(DraftReason.MODE_OFF)),
     ("held", {"held": DraftReason.LATE}, MakeDraft(DraftReason.LATE)),
     ("suggest", {"mode_at_decision": Mode.SUGGEST}, MakeDraft(DraftReason.SUGGEST)),
     ("superseded", {"customer_seq": 2}, Supersede),
+    ("window closed", WINDOW_CLOSED, MakeDraft(DraftReason.WINDOW_CLOSED)),
 ]
 
 
@@ -107,7 +119,7 @@ def is_it(decision: Decision, wanted: type[Decision] | MakeDraft) -> bool:
 
 
 def test_over_every_combination_the_first_condition_decides() -> None:
-    """All 4,096 of them."""
+    """All 16,384 of them."""
     for chosen in product([False, True], repeat=len(ORDER)):
         holding = [row for row, holds in zip(ORDER, chosen, strict=True) if holds]
         fields: dict[str, Any] = {}
@@ -177,13 +189,21 @@ def test_an_operator_s_draft_of_the_bot_that_was_sent_obeys_opt_out_and_handoff(
             "held": st.none() | st.just(DraftReason.LATE),
             "customer_seq": st.integers(1, 2),
             "superseded_in_row": st.integers(0, 2),
+            "traits": st.sampled_from([TRAITS["sim"], TRAITS["whatsapp"]]),
+            "last_customer_at": st.none() | st.just(NOON) | st.just(NOON - timedelta(days=2)),
+            "window_closed_at": st.none() | st.just(NOON) | st.just(NOON - timedelta(days=1)),
+            "has_template": st.booleans(),
+            "person_waits_until": st.none() | st.just(LATER),
         }
     )
 )
 def test_what_never_leaves(fields: dict[str, Any]) -> None:
     reply: Snapshot = snapshot(**fields)
     decision = decide(reply)
-    if decision == Send():
+    if isinstance(decision, Send):
+        assert decision.by_template is not is_open(reply)
+        assert not (decision.by_template and (reply.parts_sent or not reply.has_template))
+        assert reply.person_waits_until is None
         assert not reply.opted_out
         assert not reply.unguarded
         assert not reply.sending
@@ -198,6 +218,71 @@ def test_what_never_leaves(fields: dict[str, Any]) -> None:
         assert reply.origin is Origin.TURN
         assert not reply.receipt
         assert not reply.may_have_left
+
+
+# The window for free text: 24 hours after the customer's last message, less ten minutes
+
+MARGIN = timedelta(hours=23, minutes=50)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "opened"),
+    [
+        ({"last_customer_at": NOON - MARGIN + SECOND}, True),
+        ({"last_customer_at": NOON - MARGIN}, False),
+        ({"last_customer_at": None}, False),
+        ({"last_customer_at": NOON - SECOND, "window_closed_at": NOON - 2 * SECOND}, True),
+        ({"last_customer_at": NOON - SECOND, "window_closed_at": NOON - SECOND}, False),
+        ({"last_customer_at": NOON - 2 * SECOND, "window_closed_at": NOON - SECOND}, False),
+    ],
+    ids=[
+        "just open",
+        "just closed",
+        "never wrote",
+        "wrote since the channel said no",
+        "at that moment",
+        "not since",
+    ],
+)
+def test_when_the_window_is_open(fields: dict[str, Any], opened: bool) -> None:
+    assert is_open(snapshot(**(WHATSAPP | fields))) is opened
+    assert is_open(snapshot(**fields)), "a channel that has none"
+
+
+@pytest.mark.parametrize("origin", Origin)
+def test_outside_the_window_nobody_s_free_text_leaves(origin: Origin) -> None:
+    decision = decide(snapshot(origin=origin, **WINDOW_CLOSED))
+    assert decision == MakeDraft(DraftReason.WINDOW_CLOSED)
+
+
+def test_over_twilio_only_whatsapp_s_senders_have_a_window() -> None:
+    at = {"channel": "twilio", "last_customer_at": None}
+    sms, whatsapp = "+40700000001", "whatsapp:+40700000001"
+    assert decide(snapshot(user_id=sms, traits=traits_of("twilio", sms), **at)) == Send()
+    closed = snapshot(user_id=whatsapp, traits=traits_of("twilio", whatsapp), **at)
+    assert decide(closed) == MakeDraft(DraftReason.WINDOW_CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("fields", "fits"),
+    [
+        ({"body": "x" * 1000}, True),
+        ({"body": "x" * 1001}, False),
+        ({"body": "x", "parts_sent": 1}, False),
+        ({"body": "👍" * 801, "traits": traits_of("twilio", "whatsapp:+40700000001")}, False),
+    ],
+    ids=["just", "too long", "a part has left", "more than one part"],
+)
+def test_by_template_goes_what_fits_it_whole(fields: dict[str, Any], fits: bool) -> None:
+    decision = decide(snapshot(**(WINDOW_CLOSED | {"has_template": True} | fields)))
+    assert decision == (Send(by_template=True) if fits else MakeDraft(DraftReason.WINDOW_CLOSED))
+
+
+def test_a_reminder_by_template_waits_for_the_morning_and_one_without_is_for_people_at_once() -> None:
+    night = WINDOW_CLOSED | {"origin": Origin.REMINDER, "local_now": NOON.replace(hour=23)}
+    assert decide(snapshot(**night, has_template=True)) == Wait(NOON + timedelta(hours=9))
+    assert decide(snapshot(**night)) == MakeDraft(DraftReason.WINDOW_CLOSED)
 
 
 # Quiet hours: reminders wait, answers don't

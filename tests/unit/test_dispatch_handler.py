@@ -2,115 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 import structlog
 
 from services.dispatch.core.delivery import part_key
-from services.dispatch.core.outcome import (
-    Accepted,
-    AccountRefused,
-    NoAnswer,
-    Outcome,
-    Refused,
-    Throttled,
-)
-from services.dispatch.handler import GATHERS_MAX, Dispatch
-from services.dispatch.ports import Address, Claimed, Courtesy, Probed
+from services.dispatch.core.outcome import AccountRefused, NoAnswer, Outcome, Refused, Throttled
+from services.dispatch.handler import GATHERS_MAX
 from shared.autonomy import Mode
-from shared.broker.memory import MemoryBroker
-from shared.channels.traits import Traits
-from shared.ids import OutboundId
-from shared.settings import Timeouts
-from shared.telemetry.metrics import Metrics
-from shared.tickets import Stage
-from shared.work.slots import Slots
+from tests.support.dispatch_desk import ACCEPTED, Desk, dispatch_desk
 from tests.support.eventually import eventually
-from tests.support.factories import SetClock
-from tests.support.faulty_broker import FaultyBroker
-from tests.support.memory_outbox import MemoryOutbox
-
-ACCEPTED = Accepted(provider_id="p1")
-TRAITS = Traits(text_max=50, buttons=True, idempotent=True)
-
-
-@dataclass
-class ScriptedChannel:
-    """Answers as told, and remembers what it was handed."""
-
-    traits: Traits = TRAITS
-    outcome: Outcome | Exception = ACCEPTED
-    sent: list[tuple[str, str]] = field(default_factory=list)
-    answering: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def send(self, claimed: Claimed, *, key: str) -> Outcome:
-        self.sent.append((key, claimed.parts[claimed.part - 1]))
-        await self.answering.wait()
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
-
-    async def courtesy(self, courtesy: Courtesy) -> None:
-        raise AssertionError("no send asks for one")
-
-    async def probe(self, address: Address) -> Probed:
-        raise AssertionError("no send asks for one")
-
-    async def close(self) -> None: ...
-
-
-class Desk:
-    """Dispatch at work."""
-
-    def __init__(self) -> None:
-        self.outbox = MemoryOutbox()
-        self.channel = ScriptedChannel()
-        self.channel.answering.set()
-        self.broker = FaultyBroker(MemoryBroker())
-        self.clock = SetClock()
-        self.slots = Slots(10)
-        self.metrics = Metrics(process=False)
-        self.dispatch = Dispatch(
-            outbox=self.outbox,
-            channels={"sim": self.channel},
-            broker=self.broker,
-            metrics=self.metrics,
-            clock=self.clock,
-            timeouts=Timeouts(provider=0.05),
-            slots=self.slots,
-        )
-
-    async def send(self, *outbounds: OutboundId) -> None:
-        """Claim, and wait until what was begun is settled."""
-        await self.dispatch.claim(outbounds)
-        await self.dispatch.idle()
-
-    def state(self, outbound: OutboundId) -> tuple[str, str | None]:
-        kept = self.outbox.kept[outbound]
-        return kept.state, kept.reason
-
-    def rung(self) -> list[UUID]:
-        return [
-            ticket
-            for stage, packet in self.broker.published
-            if stage is Stage.DISPATCH
-            for ticket in packet.ids
-        ]
 
 
 @pytest.fixture
 async def desk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
-    monkeypatch.setattr("services.dispatch.handler.BACKOFF_FIRST_S", 0.0)
-    made = Desk()
-    monkeypatch.setattr("services.dispatch.handler.traits_of", lambda channel, user_id: made.channel.traits)
-    async with asyncio.TaskGroup() as group:
-        job = group.create_task(made.dispatch.run())
-        await asyncio.sleep(0)
-        yield made
-        job.cancel()
+    async with dispatch_desk(monkeypatch) as desk:
+        yield desk
 
 
 async def test_a_plain_reply_is_sent_under_its_key_without_a_look(desk: Desk) -> None:
@@ -239,10 +148,6 @@ async def test_a_reply_that_was_begun_goes_on_at_its_next_part(desk: Desk) -> No
 # Outcomes
 
 
-def attempts(desk: Desk, outbound: OutboundId) -> list[str]:
-    return list(desk.outbox.kept[outbound].attempts.values())
-
-
 async def test_a_provider_that_does_not_answer_in_time_leaves_an_unknown_outcome(desk: Desk) -> None:
     desk.channel.answering.clear()
     desk.channel.traits = replace(desk.channel.traits, idempotent=False)
@@ -260,7 +165,7 @@ async def test_where_there_is_a_key_it_is_sent_again_under_the_same_one(desk: De
     desk.channel.outcome = ACCEPTED
     await desk.send(outbound)
     assert [key for key, _ in desk.channel.sent] == [part_key(outbound, 1, 1)] * 2
-    assert attempts(desk, outbound) == ["retried", "sent"]
+    assert desk.attempts(outbound) == ["retried", "sent"]
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), OSError("broken pipe"), TimeoutError()], ids=repr)
@@ -280,14 +185,14 @@ async def test_a_call_that_could_not_begin_in_time_is_given_back(desk: Desk) -> 
     await desk.dispatch.idle()
     assert not desk.channel.sent
     assert desk.state(outbound)[0] == "queued"
-    assert attempts(desk, outbound) == ["given_back"]
+    assert desk.attempts(outbound) == ["given_back"]
 
 
 async def test_a_channel_this_version_has_not_is_tried_later(desk: Desk) -> None:
     outbound = desk.outbox.new(channel="pigeon")
     await desk.send(outbound)
     assert desk.state(outbound)[0] == "queued"
-    assert attempts(desk, outbound) == ["throttled"]
+    assert desk.attempts(outbound) == ["throttled"]
 
 
 async def test_a_refused_send_says_why_in_the_log(desk: Desk) -> None:

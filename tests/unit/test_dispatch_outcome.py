@@ -14,13 +14,17 @@ from services.dispatch.core.outcome import (
     AccountRefused,
     GivenBack,
     NoAnswer,
+    OptedOut,
     Outcome,
     Refused,
     Settled,
     Throttled,
+    WindowClosed,
     backoff,
     settle,
 )
+from shared.channels.troubles import Trouble
+from tests.support.factories import NOON
 
 SECOND = timedelta(seconds=1)
 
@@ -37,6 +41,22 @@ SAME_EVERYWHERE = [
      Settled(attempt="refused", rank=0, outbound="queued", reason="send_failed: 401", retry_after=BACKOFF_MAX, gives_up_as="queued")),
     (Throttled(reason="429"),
      Settled(attempt="throttled", rank=0, outbound="queued", reason="send_failed: 429", retry_after=SECOND)),
+    (Throttled(reason="429", retry_after=timedelta(minutes=2)),
+     Settled(attempt="throttled", rank=0, outbound="queued", reason="send_failed: 429", retry_after=timedelta(minutes=2))),
+    (Throttled(reason="spam", retry_after=timedelta(seconds=121), whole_account=True),
+     Settled(attempt="throttled", rank=0, outbound="draft", reason="send_failed: spam")),
+    (Throttled(reason="pair", retry_after=timedelta(seconds=4), whole_person=True),
+     Settled(attempt="throttled", rank=0, outbound="queued", reason="send_failed: pair",
+             retry_after=timedelta(seconds=4), person_waits=timedelta(seconds=4))),
+    (Throttled(reason="pair", retry_after=timedelta(seconds=256), whole_person=True),
+     Settled(attempt="throttled", rank=0, outbound="draft", reason="send_failed: pair", person_waits=timedelta(seconds=256))),
+    (Refused(reason="spam words", trouble=Trouble.CONTENT),
+     Settled(attempt="refused", rank=0, outbound="draft", reason="send_failed: filtered: spam words")),
+    (OptedOut(reason="21610"),
+     Settled(attempt="refused", rank=0, outbound="discarded", reason="opted_out: 21610", opts_out=True)),
+    (WindowClosed(reason="131047"),
+     Settled(attempt="refused", rank=0, outbound="queued", reason="window_closed: 131047", retry_after=timedelta(),
+             gives_up_as="queued", closes_window=True)),
     (GivenBack(), Settled(attempt="given_back", rank=0, outbound="queued", retry_after=timedelta())),
 ]  # fmt: skip
 
@@ -74,6 +94,17 @@ def test_an_unknown_outcome_is_sent_again_only_under_a_key(*, last_part: bool) -
         retry_after=SECOND,
         gives_up_as="unknown",
     )
+
+
+def test_a_template_that_the_window_keeps_out_is_for_people() -> None:
+    """Else it would be sent so again and again."""
+    stored = settled(WindowClosed(reason="131047"), by_template=True)
+    assert stored == Settled(attempt="refused", rank=0, outbound="draft", reason="send_failed: 131047")
+
+
+def test_an_accepted_part_says_when_it_was_taken_and_what_it_costs() -> None:
+    stored = settled(Accepted(provider_id="p1", taken_at=NOON, segments=3))
+    assert (stored.taken_at, stored.segments) == (NOON, 3)
 
 
 def test_only_an_accepted_send_has_a_rank() -> None:
