@@ -8,9 +8,14 @@ from conversation_state s join business b on b.id = s.business join conversation
 where s.conversation = $1
 
 -- name: messages
--- What came in, with the guard's verdicts.
+-- What came in, with the guard's verdicts and what became of it.
 -- $1 conversation uuid
-select id, seq, kind, body, button, verdict, reason, channel_at, received_at as at from inbound_message where conversation = $1 order by id
+select id, seq, kind, body, button, verdict, reason, channel_at, received_at as at, forwarded, edited_at, edited_to, deleted_at from inbound_message where conversation = $1 order by id
+
+-- name: parts
+-- What they carry beside their text, and how far its content is.
+-- $1 conversation uuid
+select m.id, p.n, p.kind as part, p.mime, p.name, p.words, p.state, p.reason, p.bytes, p.stored_at as at from inbound_message m join media_part p on p.message = m.id where m.conversation = $1 order by m.id, p.n
 
 -- name: turns
 -- The agent's turns.

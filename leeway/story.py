@@ -88,10 +88,19 @@ def _because(row: Row) -> str:
 
 
 def _message(row: Row) -> list[str]:
-    said = row["body"] or f"[{row['kind']}]"
+    said = "[deleted]" if row["deleted_at"] else row["body"] or f"[{row['kind']}]"
     pressed = f" [pressed {row['button']}]" if row["button"] else ""
     verdict = f"guard: {row['verdict']}{_because(row)}" if row["verdict"] else "guard: not judged yet"
-    return [one_line(f"{said}{pressed}", most=BODY_CHARS_SHOWN), verdict]
+    marks = [word for word, is_so in (("forwarded", row["forwarded"]), ("edited", row["edited_at"])) if is_so]
+    marked = f" [{', '.join(marks)}]" if marks and not row["deleted_at"] else ""
+    later = [f"edited afterwards to: {one_line(row['edited_to'])}"] if row["edited_to"] is not None else []
+    return [one_line(f"{said}{pressed}{marked}", most=BODY_CHARS_SHOWN), *later, verdict]
+
+
+def _part(row: Row) -> list[str]:
+    head = ": ".join(one_line(text) for text in (row["part"], row["name"], row["words"]) if text)
+    content = "" if row["state"] == "kept" else f"content: {row['state']}{_because(row)}"
+    return [head, *([content] if content else [])]
 
 
 def _turn(row: Row) -> list[str]:
@@ -184,6 +193,7 @@ def _flag(row: Row) -> list[str]:
 
 _KINDS: Final[Sequence[tuple[str, str, Callable[[Row], list[str]]]]] = (
     ("messages", "customer", _message),
+    ("parts", "attached", _part),
     ("flags", "flag", _flag),
     ("turns", "turn", _turn),
     ("calls", "model", _call),

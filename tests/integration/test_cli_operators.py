@@ -459,6 +459,30 @@ async def test_a_conversation_s_whole_story(rows: Ground, run: Leeway) -> None:
     assert order == sorted(order)
 
 
+async def test_a_story_shows_what_became_of_messages_and_what_they_carry(rows: Ground, run: Leeway) -> None:
+    conversation, at = await rows.conversation(), await rows.now()
+    await rows.said(conversation, "at ten", edited_at=at, edited_to="at eleven")
+    await rows.said(conversation, "", deleted_at=at)
+    await rows.said(conversation, "Look at this", forwarded=True)
+    photo = await rows.said(conversation, "", kind="media", reason="unsupported")
+    business = (await rows.state(conversation))["business"]
+    more = {"message": photo, "business": business}
+    await rows.insert("media_part", n=1, kind="location", words="44.43, 26.1", **more)
+    await rows.insert("media_part", n=2, kind="document", name="plan.pdf", state="refused", reason="too large", **more)  # fmt: skip
+    out = (await run("conversation", "show", str(conversation))).out
+    for what in (
+        "at ten [edited]", "edited afterwards to: at eleven", "[deleted]", "Look at this [forwarded]",
+        "location: 44.43, 26.1", "document: plan.pdf", "content: refused (too large)",
+    ):  # fmt: skip
+        assert what in out, what
+    found = json.loads((await run("conversation", "show", str(conversation), "--json")).out)
+    parts = [one for one in found["events"] if one["kind"] == "attached"]
+    assert [(one["part"], one["words"], one["state"]) for one in parts] == [
+        ("location", "44.43, 26.1", "kept"),
+        ("document", None, "refused"),
+    ]
+
+
 @pytest.mark.parametrize("name", ["whole", "beginning", "number"])
 async def test_a_story_for_programs(rows: Ground, run: Leeway, name: str) -> None:
     conversation = await told(rows)
