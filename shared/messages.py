@@ -3,6 +3,9 @@
 from enum import StrEnum
 from typing import Final
 
+# What the ids of our own buttons begin with: of a pending action, of a reminder. Any other is somebody else's.
+OUR_BUTTONS: Final = ("pa:", "rm:")
+
 PROMPT_CHARS_MAX: Final = 1_000  # a prompt is one message on every channel, and never split
 
 
