@@ -65,6 +65,8 @@ def whatsapp_trouble(code: int, *, http_status: int | None = None) -> Trouble:
     """What an error code of the Cloud API means. `http_status`: of the answer it came in, if in one."""
     if code in _WHATSAPP_PERMISSIONS:
         return Trouble.CREDENTIALS
+    if code not in WHATSAPP and http_status is not None and http_status >= 500:
+        return Trouble.BRIEFLY_DOWN
     return WHATSAPP.get(code) or _by_status(http_status)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from services.dispatch.adapters.channels.generic import GenericChannel
 from services.dispatch.adapters.channels.telegram import TelegramChannel
+from services.dispatch.adapters.channels.whatsapp import WhatsAppChannel
 from services.dispatch.ports import Addresses, Channel
 from shared.channels.traits import ChannelName
 from shared.clock import Clock
@@ -27,6 +28,9 @@ CHANNELS: Final[Mapping[str, Callable[[Surroundings], Channel]]] = {
         clock=given.clock,
         allow_internal=given.settings.allow_internal_callbacks,
         connections=given.settings.slots,
+    ),
+    ChannelName.WHATSAPP: lambda given: WhatsAppChannel(
+        given.addresses, url=given.settings.whatsapp_url, connections=given.settings.slots
     ),
     ChannelName.TELEGRAM: lambda given: TelegramChannel(
         given.addresses, url=given.settings.telegram_url, connections=given.settings.slots
