@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from pydantic import SecretStr
@@ -65,4 +65,33 @@ class Polls(Protocol):
 
     async def release(self, polled: Polled) -> None:
         """Let another have it at once. Nothing, if another has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """An account whose provider is asked for messages that no webhook brought; nobody else asks until the claim runs out."""
+
+    account: AccountId
+    address: str
+    key: SecretStr  # that authenticates us to the provider
+    since: datetime | None  # when it was asked last; None: never
+    at: datetime  # when this look began
+    until: datetime  # the claim's end, which is its name
+
+
+class Looks(Protocol):
+    """Who asks a provider for missed messages: one process at a time. Every method raises Unavailable when the record can't be
+    reached."""
+
+    async def claim(self, *, older_than: timedelta) -> Sequence[Look]:
+        """Enabled accounts whose last look is older and that nobody looks at now."""
+        ...
+
+    async def done(self, look: Look) -> None:
+        """Everything that was found is committed: the next look begins where this one began."""
+        ...
+
+    async def give_back(self, look: Look) -> None:
+        """It failed: the next look begins where this one was to begin."""
         ...

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from fastapi import FastAPI
 
 from services.ingest.adapters.postgres_inbox import PostgresInbox
+from services.ingest.adapters.postgres_looks import PostgresLooks
 from services.ingest.adapters.postgres_polls import PostgresPolls
 from services.ingest.adapters.telegram_polling import TelegramPolling
+from services.ingest.adapters.twilio_missed import TwilioMissed
 from services.ingest.app import build_app
 from services.ingest.handler import Ingest
 from services.ingest.routes import Hooks
@@ -51,6 +53,13 @@ async def wire(parts: Parts) -> WiredIngest:
         metrics=parts.metrics,
         url=parts.settings.telegram_url,
     )
+    missed = TwilioMissed(
+        looks=PostgresLooks(parts.database, vault),
+        inbox=inbox,
+        receive=ingest.receive,
+        clock=parts.clock,
+        url=parts.settings.twilio_url,
+    )
     away: list[str] = ["the database was not asked yet"]
 
     async def ping() -> None:
@@ -67,6 +76,7 @@ async def wire(parts: Parts) -> WiredIngest:
             ingest.run_commits,
             ingest.run_rings,
             polling.run,
+            missed.run,
             lambda: every(PING_EVERY_S, ping, name="held statuses"),
         ],
         why_not_ready=lambda: away[0] if away else None,

@@ -81,13 +81,14 @@ create table channel_account (
   settings text not null default '{}',
   disabled_why text,
   looked_at timestamptz,
+  looking_until timestamptz,
   poll_offset bigint,
   primary key (id, business),
   unique (channel, address));
 comment on column channel_account.carrier_takes_cancel is 'its carrier takes CANCEL as an opt-out, so it is one';
 comment on column channel_account.provider_address is 'what payloads name it by: phone-number id, number, bot id, of one business only, own_number: E.164, a sender with it is ourselves';
 comment on column channel_account.settings is 'JSON, no secrets, shared/channels/accounts.py says which';
-comment on column channel_account.looked_at is 'when messages that no webhook brought were last fetched, poll_offset: where Telegram''s updates go on';
+comment on column channel_account.looked_at is 'when messages that no webhook brought were last fetched, looking_until: by a process that looks now, poll_offset: where Telegram''s updates go on';
 create unique index channel_account_provider on channel_account (channel, provider_address);
 comment on column channel_account.secrets is 'JSON, encrypted with LEEWAY_SECRET_KEY';
 
@@ -589,7 +590,7 @@ grant update (decision_owed, chain_length, chain_head) on conversation_state to 
 grant update (result) on tool_call to leeway_pipeline;
 grant update (executing_since, step, repeats, first_prompt, clock_from, waits_until, at_seq, decision, decided, decided_why, decided_by, decided_at) on pending_action to leeway_pipeline;
 grant update (claimed_by, claimed_at, clock_set, remind_at, reminded_at, tell_at, told_at, released_by, note) on handoff to leeway_pipeline;
-grant update (disabled_why, looked_at, poll_offset) on channel_account to leeway_pipeline;
+grant update (disabled_why, looked_at, looking_until, poll_offset) on channel_account to leeway_pipeline;
 grant update (next_at) on account_rate to leeway_pipeline;
 grant update (user_id, reply_to, customer) on channel_identity to leeway_pipeline;
 grant update (customer) on conversation to leeway_pipeline;

@@ -7,13 +7,14 @@ alter table channel_account
   add column settings text not null default '{}',
   add column disabled_why text,
   add column looked_at timestamptz,
+  add column looking_until timestamptz,
   add column poll_offset bigint;
 comment on column channel_account.provider_address is 'what payloads name it by: phone-number id, number, bot id, of one business only, own_number: E.164, a sender with it is ourselves';
 comment on column channel_account.settings is 'JSON, no secrets, shared/channels/accounts.py says which';
-comment on column channel_account.looked_at is 'when messages that no webhook brought were last fetched, poll_offset: where Telegram''s updates go on';
+comment on column channel_account.looked_at is 'when messages that no webhook brought were last fetched, looking_until: by a process that looks now, poll_offset: where Telegram''s updates go on';
 create unique index channel_account_provider on channel_account (channel, provider_address);
 grant select (provider_address, own_number, settings, disabled_why) on channel_account to leeway_tenant;
-grant update (disabled_why, looked_at, poll_offset) on channel_account to leeway_pipeline;
+grant update (disabled_why, looked_at, looking_until, poll_offset) on channel_account to leeway_pipeline;
 
 alter table account_rate add column next_at timestamptz;
 comment on column account_rate.next_at is 'when the account''s pace allows the next send but for its burst: moved on by each';
