@@ -30,10 +30,12 @@ from services.agent.core.turn import Heard, Pending, Prompt, PromptState, WaitsF
 from services.dispatch.core import delivery
 from services.dispatch.core.outcome import Accepted, GivenBack
 from services.dispatch.core.outcome import settle as settled
+from services.guard.core.amending import Amended, Concerned, Known, amend
 from services.guard.core.guards import in_order, judge
 from services.guard.core.record import Case, record
 from services.guard.core.record import Row as GuardRow
 from services.guard.core.verdict import Facts, Unjudged
+from services.guard.core.verdict import Judgement as GuardJudgement
 from shared.autonomy import Asked, Mode
 from shared.channels.traits import Traits
 from shared.ids import (
@@ -53,7 +55,7 @@ NOW = datetime(2026, 12, 3, 8, tzinfo=UTC)
 LOCALES = (load("en"), load("ro"))
 REQUEST, YES, OTHER = 0, 1, 2
 TEXTS = {REQUEST: "book a cleaning tomorrow at 10", YES: "I confirm"}
-OTHERS = {"stop": "STOP", "more": "and where are you?"}
+OTHERS = {"stop": "STOP", "more": "and where are you?", "edit": "book a cleaning tomorrow at 11"}
 FINAL = ("sent", "superseded", "discarded")
 PROMPT_STATES = {"sending": PromptState.SENDING, "sent": PromptState.SENT, "unknown": PromptState.UNKNOWN,
                  "queued": PromptState.QUEUED, "draft": PromptState.DRAFT}  # fmt: skip
@@ -71,12 +73,14 @@ class Rules:
     order_by_seq: bool = True
     waits_for_sending: bool = True
     superseded_ends_action: bool = True
+    edits_end_actions: bool = True
+    claims_see_edits: bool = True
     unknown_stays: bool = True
     forward_only: bool = True
     gives_late_calls_back: bool = True
     idempotent: bool = False
     faults: int = 2
-    others: tuple[str, ...] = ("stop", "more")
+    others: tuple[str, ...] = ("stop", "more", "edit")
     messages: int = 3
 
 
@@ -112,6 +116,7 @@ class Sending(NamedTuple):
 class World(NamedTuple):
     come: int = 0  # messages committed, as a mask
     other: str = ""  # what the third message is
+    beside: bool = False  # the request was edited when a turn had taken it, or was answering it
     seqs: tuple[int, ...] = (0, 0, 0)
     for_turn: tuple[bool, ...] = (False, False, False)
     row: Row = Row()
@@ -353,16 +358,19 @@ def _judged(world: World, seen: int, rules: Rules) -> World:
     if not unjudged:
         return world
     live_lease = bool(row.token) and not row.lapsed
-    judgement = _judgement(unjudged, world.other, row.opted_out)
+    judgement = _judgement(unjudged, world.other, row.opted_out, _about(world, leased=live_lease))
     made = _recorded(row._replace(version=0, token=0, sending=0), live_lease, judgement)
     seqs, for_turn = list(world.seqs), list(world.for_turn)
     for place, (message, verdict) in enumerate(judgement.verdicts):
         seqs[message] = row.guarded_seq + 1 + place
         for_turn[message] = verdict is Verdict.TURN
+    if judgement.again is not None:
+        for_turn[REQUEST] = judgement.again is Verdict.TURN
     unguarded = row.unguarded - len(unjudged) if rules.guard_subtracts else 0
     after = world._replace(
         seqs=tuple(seqs),
         for_turn=tuple(for_turn),
+        beside=world.beside or judgement.beside,
         row=row._replace(
             version=row.version + 1,
             unguarded=max(unguarded, 0),
@@ -376,18 +384,44 @@ def _judged(world: World, seen: int, rules: Rules) -> World:
     )
     if judgement.spoke:
         after = _end_drafts(after)
-    if judgement.clears and after.pending is not None:
+    clears = judgement.clears or (judgement.ends_action and rules.edits_end_actions)
+    if clears and after.pending is not None:
         after = _unsent(after, after.pending.prompt)._replace(pending=None)
     return after
+
+
+class About(NamedTuple):
+    """What an edit of the request meets."""
+
+    seq: int  # the request's, 0 while it is not judged
+    for_turn: bool
+    handled_seq: int
+    leased: bool
+    waits: bool  # the edit was judged before the request came
+    unanswered: tuple[int, ...]
+    action: bool  # every action of this conversation came from the request
+
+
+def _about(world: World, *, leased: bool) -> About | None:
+    if world.other != "edit":
+        return None
+    handled = world.row.handled_seq
+    owed = tuple(seq for seq, turn in zip(world.seqs, world.for_turn, strict=True) if turn and seq > handled)
+    seq = world.seqs[REQUEST]
+    waits = bool(world.seqs[OTHER]) and not seq
+    return About(seq, world.for_turn[REQUEST], handled, leased, waits, owed, world.pending is not None)
 
 
 class Judgement(NamedTuple):
     """A judgement in the search's own words; `key` stands for the product's own, kept aside."""
 
     verdicts: tuple[tuple[int, Verdict], ...]
+    again: Verdict | None  # of the request, where it is judged again
+    beside: bool
     spoke: bool
     clears: bool
-    key: tuple[tuple[int, ...], str, bool]
+    ends_action: bool
+    key: tuple[tuple[int, ...], str, bool, About | None]
 
 
 class Made(NamedTuple):
@@ -399,40 +433,62 @@ class Made(NamedTuple):
 
 
 @cache
-def _judgement(unjudged: tuple[int, ...], other: str, opted_out: bool) -> Judgement:
-    _, judgement = _judge(unjudged, other, opted_out)
+def _judgement(unjudged: tuple[int, ...], other: str, opted_out: bool, about: About | None) -> Judgement:
+    amended, judgement, _ = _judge(unjudged, other, opted_out, about)
+    every = (*judgement.again, *judgement.judged)
     return Judgement(
         verdicts=tuple((one.message.int, one.verdict) for one in judgement.judged),
-        spoke=any(one.customer_spoke for one in judgement.judged),
-        clears=any(one.clears_action or one.handoff or one.opt_out for one in judgement.judged),
-        key=(unjudged, other, opted_out),
+        again=judgement.again[0].verdict if judgement.again else None,
+        beside=any(change.edited_to is not None for change in amended.changes),
+        spoke=any(one.customer_spoke for one in every),
+        clears=any(one.clears_action or one.handoff or one.opt_out for one in every),
+        ends_action=amended.clears_action,
+        key=(unjudged, other, opted_out, about),
+    )
+
+
+def _unjudged(message: int, other: str) -> Unjudged:
+    edits = message == OTHER and other == "edit"
+    return Unjudged(
+        id=MessageId(UUID(int=message)),
+        kind=MessageKind.EDIT if edits else MessageKind.TEXT,
+        text=(TEXTS | {OTHER: OTHERS.get(other, "")})[message],
+        channel_at=NOW + timedelta(seconds=message),
+        received_at=NOW + timedelta(seconds=5),
+        channel_message_id=str(message),
+        quoted=str(REQUEST) if edits else None,
     )
 
 
 @cache
-def _judge(unjudged: tuple[int, ...], other: str, opted_out: bool):
-    texts = TEXTS | {OTHER: OTHERS.get(other, "")}
-    messages = tuple(
-        in_order(
-            [
-                Unjudged(
-                    id=MessageId(UUID(int=m)),
-                    kind=MessageKind.TEXT,
-                    text=texts[m],
-                    channel_at=NOW + timedelta(seconds=m),
-                    received_at=NOW + timedelta(seconds=5),
-                )
-                for m in unjudged
-            ]
+def _judge(
+    unjudged: tuple[int, ...], other: str, opted_out: bool, about: About | None
+) -> tuple[Amended, GuardJudgement, Concerned]:
+    messages = tuple(in_order([_unjudged(m, other) for m in unjudged]))
+    concerned = Concerned()
+    if about is not None:
+        verdict = Verdict.TURN if about.for_turn else Verdict.STORED
+        request = Known(message=_unjudged(REQUEST, other), seq=about.seq, verdict=verdict)
+        concerned = Concerned(
+            known=(request,) if about.seq else (),
+            waiting=(_unjudged(OTHER, other),) if about.waits else (),
+            unanswered=about.unanswered,
+            action_from=(about.seq, about.seq) if about.action else None,
         )
+    amended = amend(
+        messages,
+        concerned,
+        handled_seq=about.handled_seq if about else 0,
+        leased=about.leased if about else False,
     )
+    again = [one.message for one in amended.again]
     facts = Facts(mode=Mode.AUTO, opted_out=opted_out)
-    return messages, judge(messages, facts, LOCALES)
+    return amended, judge(amended.messages, facts, LOCALES, again=again), concerned
 
 
 @cache
 def _recorded(row: Row, leased: bool, judgement: Judgement) -> Made:
-    messages, judged = _judge(*judgement.key)
+    amended, judged, concerned = _judge(*judgement.key)
     case = Case(
         conversation=ConversationId(UUID(int=1)),
         business=BusinessId(1),
@@ -448,13 +504,14 @@ def _recorded(row: Row, leased: bool, judgement: Judgement) -> Made:
             opted_out_at=NOW if row.opted_out else None,
         ),
         facts=Facts(mode=Mode.AUTO, opted_out=row.opted_out),
-        messages=messages,
+        messages=amended.messages,
         now=NOW,
         locales=("en", "ro"),
         window=timedelta(),
         action=ActionId(UUID(int=1)),
+        concerned=concerned,
     )
-    made = record(case, judged).row
+    made = record(case, judged, amended).row
     return Made(
         guarded_seq=made.guarded_seq,
         customer_seq=made.customer_seq,
@@ -497,7 +554,8 @@ def _plan(world: World, rules: Rules, token: int) -> Agent:
     )
     taken, seq_to = _take(given, handled)
     pending = world.pending
-    if pending is None:
+    dropped = pending is not None and world.beside and rules.claims_see_edits
+    if pending is None or dropped:
         met = _met(None, taken, rules.order_by_seq)
     else:
         prompt = world.outs[pending.prompt]
@@ -644,6 +702,8 @@ def _executed(world: World, rules: Rules, agent: Agent) -> World:
     if not (ours and not row.opted_out and pending is not None and pending.id == agent.ends):
         released = rows.release(row, agent.token, fenced=rules.fencing)
         return world if released is None else world._replace(row=released)
+    if world.beside:
+        raise Violation("an action was executed whose request had been edited")
     if world.before_claim[pending.prompt]:
         raise Violation("a yes that was committed before the prompt's send was claimed executed the action")
     if world.outs[pending.prompt].state != "sent":
@@ -922,6 +982,8 @@ PLANTED: dict[str, dict[str, object]] = {
     "confirmation by state and clocks, not by seq": {"order_by_seq": False},
     "a yes while the prompt is sending is decided at once": {"waits_for_sending": False},
     "a superseded prompt leaves its action open": {"superseded_ends_action": False},
+    "an edited request leaves its action open": {"edits_end_actions": False, "others": ("edit",)},
+    "a claim overlooks an edit that came during the turn": {"claims_see_edits": False, "others": ("edit",)},
     "an unknown outcome is sent again": {"unknown_stays": False},
     "an outcome that comes late goes back": {"forward_only": False, "idempotent": True, "messages": 1},
 }
