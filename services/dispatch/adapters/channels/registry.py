@@ -6,6 +6,7 @@ from typing import Final
 
 from services.dispatch.adapters.channels.generic import GenericChannel
 from services.dispatch.adapters.channels.telegram import TelegramChannel
+from services.dispatch.adapters.channels.twilio import TwilioChannel
 from services.dispatch.adapters.channels.whatsapp import WhatsAppChannel
 from services.dispatch.ports import Addresses, Channel
 from shared.channels.traits import ChannelName
@@ -34,6 +35,12 @@ CHANNELS: Final[Mapping[str, Callable[[Surroundings], Channel]]] = {
     ),
     ChannelName.TELEGRAM: lambda given: TelegramChannel(
         given.addresses, url=given.settings.telegram_url, connections=given.settings.slots
+    ),
+    ChannelName.TWILIO: lambda given: TwilioChannel(
+        given.addresses,
+        url=given.settings.twilio_url,
+        public_url=given.settings.public_base_url,
+        connections=given.settings.slots,
     ),
 }
 
