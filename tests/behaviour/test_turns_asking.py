@@ -11,6 +11,7 @@ from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.gate import Dials, LevelSet
 from services.agent.core.turn import Decided, Decision, Part, PromptState, Turn, WaitsFor
 from services.agent.ports import AsksAgain, TurnState
+from services.dispatch.core.delivery import part_key
 from shared.autonomy import Asked, Mode
 from shared.ids import ActionId, CallId, ConversationId, OutboundId, new_id
 from shared.messages import PartKind
@@ -90,7 +91,8 @@ async def test_a_claim_brings_the_action_with_its_steps_and_clock(
     assert (found.confirmations_needed, found.asked, found.waits_for) == (2, Asked.BOTH, WaitsFor.CUSTOMER)
     assert (found.summary, found.decision, found.executing) == ("Cancel: cleaning.", None, False)
     assert (found.prompt.state, found.prompt.at_send_seq) == (PromptState.SENT, 1)
-    assert found.prompt.provider_ids == {f"p-{found.prompt.outbound.hex}"}
+    outbound = found.prompt.outbound
+    assert found.prompt.provider_ids == {f"p-{outbound.hex}", part_key(outbound, 1, 1)}
 
 
 async def test_a_claim_brings_what_became_of_the_last_day_s_actions(
@@ -253,7 +255,24 @@ async def test_its_first_asking_is_remembered_however_often_it_is_repeated(
     turn = await answered(place, turns, conversation)
     assert turn.pending is not None
     assert turn.pending.prompt is not None
-    assert turn.pending.prompt.provider_ids == {f"p-{first.hex}", "p-again"}, "a quote of either names it"
+    ours = {part_key(first, 1, 1), part_key(again, 1, 1)}
+    assert turn.pending.prompt.provider_ids == {f"p-{first.hex}", "p-again"} | ours, (
+        "a quote of either names it"
+    )
+
+
+async def test_a_prompt_that_a_person_sent_again_is_named_by_each_of_its_rounds(
+    place: Ground, turns: PostgresTurns
+) -> None:
+    """The signed webhook takes our name for a message, which dispatch makes anew for every decision to send it."""
+    conversation = await place.conversation()
+    action = await asked_and_sent(place, turns, conversation)
+    prompt = (await action_row(place, action))["prompt"]
+    await place.set("outbound", {"id": prompt}, round=2)
+    turn = await answered(place, turns, conversation)
+    assert turn.pending is not None
+    assert turn.pending.prompt is not None
+    assert {part_key(prompt, 1, 1), part_key(prompt, 2, 1)} <= turn.pending.prompt.provider_ids
 
 
 async def test_the_next_step_has_a_first_asking_and_a_clock_of_its_own(

@@ -52,7 +52,9 @@ select g.*, business_now() as now, case when g.certain and g.action is not disti
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
   case when g.action is distinct from null then (  -- `is not null` would ask it of every field
     select row (o.state, case o.state when 'draft' then o.reason end, a.at_send_seq, a.claimed_at, a.taken_at,
-      (select array_agg(x.provider_id) from send_attempt x where x.outbound in (p.prompt, p.first_prompt) and x.provider_id is not null),
+      -- what the channel calls it, and what we do to a channel that takes our name for it: dispatch's key of a prompt, which is one part
+      (select array_agg(x.provider_id) from send_attempt x where x.outbound in (p.prompt, p.first_prompt) and x.provider_id is not null)
+        || (select array_agg('out_' || replace(y.id::text, '-', '') || '_' || n || '_1') from outbound y, generate_series(1, y.round) n where y.id in (p.prompt, p.first_prompt)),
       -- an edit or deletion of what it came from that its own turn did not know of
       exists (select from (select t.seq_from, t.seq_to from turn t where t.id = p.turn offset 0) t
         cross join lateral (select m.verdict, coalesce(m.edited_to, m.deleted_at::text) as amended from inbound_message m
