@@ -141,12 +141,12 @@ row as (
     or ((d.opted_out or d.window_closed or d.person_waits is not null) and not exists (select from settled e where e.conversation = d.conversation and e.current)))),
 o as (
   update outbound o
-  set state = case when d.next_state is null or (o.state in ('delivered', 'read') and d.rank > 0) then o.state when d.over then d.gives_up_as else d.next_state end,
+  set state = case when d.next_state is null and o.state in ('unknown', 'draft') then 'queued' when d.next_state is null or (o.state in ('delivered', 'read') and d.rank > 0) then o.state when d.over then d.gives_up_as else d.next_state end,
       reason = case when d.next_state in ('draft', 'queued', 'unknown') then coalesce(d.reason, o.reason) when d.next_state = 'discarded' then 'opted_out' else o.reason end,
       parts_sent = case when d.rank > 0 then greatest(o.parts_sent, d.part) else o.parts_sent end,
       sent_at = case when d.rank > 0 then coalesce(o.sent_at, business_now()) else o.sent_at end,
       not_before = case when d.next_state = 'queued' then now() + d.retry_after end,
-      ring_at = case when d.next_state = 'queued' then now() + d.retry_after when d.next_state is null then o.ring_at end
+      ring_at = case when d.next_state = 'queued' then now() + d.retry_after when d.next_state is null and o.state in ('unknown', 'draft') then now() when d.next_state is null then o.ring_at end
   from settled d
   where o.id = d.outbound and case
     when d.rank > 0 then o.state in ('queued', 'sending', 'unknown', 'sent', 'delivered', 'read') or (o.state = 'draft' and o.reason = 'may_have_arrived')

@@ -183,13 +183,18 @@ reply as (
       sent_at = coalesce(o.sent_at, business_now()), parts_sent = case when a.failed then least(o.parts_sent, a.part - 1) else greatest(o.parts_sent, a.part) end,
       ring_at = case when a.part < o.parts and not a.failed then now() end
   from attempt a
-  where a.forward and o.id = a.outbound and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft') and (a.part = o.parts or a.failed or a.current)
-  returning o.id, o.business, o.conversation, o.basis_seq, o.state = 'discarded' and o.receipt as unheard),
+  where a.forward and o.id = a.outbound and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft') and (a.part = o.parts or a.failed or a.current
+    or (o.parts_sent < a.part and (o.state = 'unknown' or (o.state = 'draft' and o.reason = 'may_have_arrived'))))
+  returning o.id, o.business, o.conversation, o.basis_seq, o.action, o.state = 'discarded' as discarded, o.receipt),
+ended as (
+  update pending_action x set state = 'cleared', ended_at = now()
+  from reply r cross join lateral (select y.id from pending_action y where y.id = r.action and y.prompt = r.id and y.state || '' = 'customer' offset 0) d
+  where r.discarded and x.id = d.id),
 flagged as (
   insert into flag (message, business, conversation, reason)
   select m.id, r.business, r.conversation, 'receipt_not_sent' from reply r
     join lateral (select y.id from inbound_message y where y.conversation = r.conversation and y.seq <= r.basis_seq order by y.seq desc limit 1) m on true
-  where r.unheard on conflict do nothing),
+  where r.discarded and r.receipt on conflict do nothing),
 row as (
   update conversation_state s set version = s.version + 1, sending_attempt = case when a.current then null else s.sending_attempt end,
     opted_out_at = case when a.opted_out then coalesce(s.opted_out_at, business_now()) else s.opted_out_at end, window_closed_at = case when a.window_closed then business_now() else s.window_closed_at end
