@@ -288,6 +288,12 @@ def test_stop_inside_a_sentence_opts_nobody_out(text: str) -> None:
     ("fields", "snapshot", "reason"),
     [
         pytest.param({}, {"carrier_takes_cancel": True}, Reason.OPT_OUT, id="where the carrier takes it"),
+        pytest.param(
+            {"sender": "whatsapp:+40700000001"},
+            {"carrier_takes_cancel": True},
+            None,
+            id="by WhatsApp, which no carrier hears",
+        ),
         pytest.param({"opt_word": "opt_out"}, {}, Reason.OPT_OUT, id="where the channel says so"),
         pytest.param({}, {}, None, id="elsewhere never"),
     ],
@@ -328,6 +334,8 @@ def test_other_words_opt_nobody_in(text: str) -> None:
 def test_where_the_carrier_answers_an_opt_in_we_do_not() -> None:
     assert judge_one(message("START", opt_word="opt_in"), opted_out=True).notice is None
     assert judge_one(message("START"), opted_out=True, carrier_takes_cancel=True).notice is None
+    by_whatsapp = message("START", sender="whatsapp:+40700000001")
+    assert judge_one(by_whatsapp, opted_out=True, carrier_takes_cancel=True).notice is Notice.OPTED_IN
 
 
 def test_what_follows_a_stop_is_only_stored() -> None:

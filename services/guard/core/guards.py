@@ -10,6 +10,7 @@ from typing import Final
 from services.guard.core import signs
 from services.guard.core.verdict import Facts, Judged, Judgement, Notice, Reason, Said, Unjudged
 from shared.autonomy import Mode
+from shared.channels.traits import WHATSAPP_OVER_TWILIO
 from shared.locales import Locale, Reading, read
 from shared.messages import MessageKind, Verdict
 
@@ -165,13 +166,14 @@ def group(heard: Heard, _: Facts) -> Judged | None:
 
 
 def consent(heard: Heard, facts: Facts) -> Judged | None:
-    """The channel says so, or the whole message is such a word; CANCEL only where the carrier takes it."""
+    """The channel says so, or the whole message is such a word; CANCEL only where the carrier takes it, which hears SMS alone."""
     said_by_channel = heard.message.opt_word
     cancel = signs.is_cancel(heard.words)
-    if said_by_channel == "opt_out" or signs.opts_out(heard.words) or (cancel and facts.carrier_takes_cancel):
+    carrier = facts.carrier_takes_cancel and not heard.message.sender.startswith(WHATSAPP_OVER_TWILIO)
+    if said_by_channel == "opt_out" or signs.opts_out(heard.words) or (cancel and carrier):
         return _consent(heard, Reason.OPT_OUT, flag=cancel)
     if facts.opted_out and (said_by_channel == "opt_in" or signs.opts_in(heard.words)):
-        answered_by_carrier = facts.carrier_takes_cancel or said_by_channel is not None
+        answered_by_carrier = carrier or said_by_channel is not None
         return _consent(heard, Reason.OPT_IN, notice=None if answered_by_carrier else Notice.OPTED_IN)
     return None
 
