@@ -1,4 +1,6 @@
-"""How an SMS is paid for: in segments, by the alphabet that its letters need (3GPP TS 23.038 and 23.040). One letter outside GSM-7 makes the whole message UCS-2, which is twice as dear and more."""
+"""How an SMS is paid for: in segments, by the alphabet that its letters need (3GPP TS 23.038 and 23.040).
+
+One letter outside GSM-7 makes the whole message UCS-2, which is twice as dear and more."""
 
 import unicodedata
 from typing import Final
