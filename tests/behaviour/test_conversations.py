@@ -726,6 +726,24 @@ async def test_an_edit_of_what_a_turn_has_taken_stands_beside_it(
     assert (await place.state(conversation))["due_at"] == before["due_at"]
 
 
+async def test_a_second_edit_replaces_the_first_wherever_that_stood(
+    place: Ground, conversations: PostgresConversations
+) -> None:
+    """The first came while a turn was under way that then did not take the message; an empty text is one, too."""
+    conversation = await place.conversation()
+    original = await place.said(conversation, "Book at 10", channel_message_id=ORIGINAL)
+    await place.leased(conversation)
+    for text in ("Book at 11", ""):
+        await amends(place, conversation, text)
+        await guarded(conversations, conversation)
+        assert (await told(place, original))["edited_to"] == text
+    await place.set_state(conversation, lease_token=None, lease_until=None)
+    await amends(place, conversation, "Book at 12")
+    await guarded(conversations, conversation)
+    row = await told(place, original)
+    assert (row["body"], row["edited_to"]) == ("Book at 12", None)
+
+
 @pytest.mark.parametrize("handled", [0, 1], ids=["not taken", "taken"])
 async def test_a_deletion_takes_the_words_away_everywhere(
     place: Ground, conversations: PostgresConversations, handled: int

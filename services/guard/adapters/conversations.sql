@@ -110,7 +110,7 @@ row as (
 judged as (
   update inbound_message m
   set seq = v.seq, verdict = coalesce(v.verdict, m.verdict), reason = case when v.verdict is null then m.reason else v.reason end, kind = coalesce(v.kind, m.kind),
-    body = coalesce(v.body, m.body), edited_at = coalesce(v.edited_at, m.edited_at), edited_to = case when v.deleted_at is null then coalesce(v.edited_to, m.edited_to) end, deleted_at = coalesce(m.deleted_at, v.deleted_at)
+    body = coalesce(v.body, m.body), edited_at = coalesce(v.edited_at, m.edited_at), edited_to = case when v.body is null then coalesce(v.edited_to, m.edited_to) end, deleted_at = coalesce(m.deleted_at, v.deleted_at)
   from unnest($12::uuid[], $13::uuid[], $14::bigint[], $15::text[], $16::text[], $34::text[], $35::text[], $36::timestamptz[], $37::text[], $38::timestamptz[])
     as v (id, conversation, seq, verdict, reason, kind, body, edited_at, edited_to, deleted_at)
   where m.id = v.id and (v.conversation in (select conversation from row)) is true
