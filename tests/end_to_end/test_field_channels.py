@@ -156,12 +156,34 @@ async def test_a_press_is_taken_by_its_id_whatever_its_label_says(line: Any, kin
     assert await one.shop.appointments(ANA) == [MONDAY_10]
 
 
-async def test_a_press_of_nothing_we_asked_executes_nothing(line: Any) -> None:
-    """SHP-10: a payload that is no action of ours."""
-    one = await line(ChannelName.WHATSAPP, "strange-press")
+FOREIGN = {
+    "a template's": {"type": "button", "button": {"text": "YES", "payload": "APPT_17_CONFIRM"}},
+    "a list's": {
+        "type": "interactive",
+        "interactive": {"type": "list_reply", "list_reply": {"id": "SLOT_3", "title": "YES"}},
+    },
+}
+
+
+@pytest.mark.parametrize("press", FOREIGN.values(), ids=FOREIGN)
+async def test_a_label_that_says_yes_confirms_nothing_on_whatsapp(line: Any, press: dict[str, Any]) -> None:
+    """SHP-10, SHP-11: of a button that is none of ours."""
+    one = await line(ChannelName.WHATSAPP, "foreign-press")
     await asked_about_a_booking(one)
-    [said] = await one.says(type="button", button={"text": "Confirm", "payload": "APPT_17_CONFIRM"})
-    assert "no longer open" in said
+    await one.says(**press)
+    assert await one.shop.appointments(ANA) == []
+
+
+@pytest.mark.parametrize(
+    "press", [{"ButtonText": "YES", "ButtonPayload": "APPT_17"}, {"ListTitle": "YES", "ListId": "SLOT_3"}]
+)
+async def test_a_label_that_says_yes_confirms_nothing_by_twilio(line: Any, press: dict[str, str]) -> None:
+    """SHP-10, SHP-11: of a button that is none of ours, by WhatsApp over Twilio."""
+    one = await line(ChannelName.TWILIO, "foreign-press")
+    ways = {"From": f"whatsapp:{ANA}", "To": f"whatsapp:{one.own}"}
+    await one.says(BOOK, **ways)
+    assert len(await one.shop.waiting()) == 1
+    await one.says("YES", **ways, **press)
     assert await one.shop.appointments(ANA) == []
 
 

@@ -173,19 +173,10 @@ async def test_a_location_is_stored_with_words_for_it(hooks: Hooks) -> None:
 async def test_a_templates_button_is_stored_with_its_payload_and_what_it_answers(hooks: Hooks) -> None:
     """SHP-10."""
     button = {"text": "Confirm", "payload": "APPT_17_CONFIRM"}
-    await taken(
-        hooks,
-        of(
-            item("wamid.1", type="button", button=button, context={"from": "40200000001", "id": "wamid.OUT5"})
-        ),
-    )
+    answers = {"from": "40200000001", "id": "wamid.OUT5"}
+    await taken(hooks, of(item("wamid.1", type="button", button=button, context=answers)))
     (row,) = await hooks.stored()
-    assert (row["kind"], row["text"], row["button"], row["quoted"]) == (
-        "button",
-        "Confirm",
-        "APPT_17_CONFIRM",
-        "wamid.OUT5",
-    )
+    assert (row["text"], row["button"], row["quoted"]) == ("Confirm", "APPT_17_CONFIRM", "wamid.OUT5")
 
 
 @pytest.mark.parametrize(
@@ -195,13 +186,13 @@ async def test_a_templates_button_is_stored_with_its_payload_and_what_it_answers
         ("list_reply", {"id": "SLOT_3", "title": "10:00", "description": "Mon"}, ("SLOT_3", "10:00")),
     ],
 )
-async def test_a_press_is_stored_by_its_id_and_shown_by_its_title(
+async def test_a_choice_is_stored_with_its_id_and_its_title(
     hooks: Hooks, kind: str, reply: dict[str, str], stored: tuple[str, str]
 ) -> None:
     """SHP-11."""
     await taken(hooks, of(item("wamid.1", type="interactive", interactive={"type": kind, kind: reply})))
     (row,) = await hooks.stored()
-    assert (row["kind"], row["button"], row["text"]) == ("button", *stored)
+    assert (row["button"], row["text"]) == stored
 
 
 async def test_an_advertisement_is_not_the_customers_words_and_a_first_opening_has_none(hooks: Hooks) -> None:

@@ -83,6 +83,15 @@ def named(id_: str) -> Payload:
     return PAYLOADS[id_]
 
 
+async def test_a_change_of_number_or_id_is_kept_for_people_to_judge(hooks: Hooks) -> None:
+    await hooks.send(named("whatsapp: a change of number, and one of id"))
+    changes = await hooks.place.rows("identity_change", order="old_user_id")
+    assert [(row["old_user_id"], row["new_user_id"], row["decided"]) for row in changes] == [
+        ("RO.90000000000000000002", "RO.90000000000000000012", None),
+        ("RO.90000000000000000003", "RO.90000000000000000013", None),
+    ]
+
+
 # What is refused
 
 
@@ -231,14 +240,12 @@ OPTIONAL = {
 async def test_without_any_one_key_nothing_breaks_and_what_is_optional_costs_nobody(
     hooks: Hooks, payload: Payload
 ) -> None:
-    known = {row["user_id"] for row in payload.stored}
+    said = _said_in(payload.content)
     for key, content in _with_one_key_less(payload.content):
         answer = await hooks.send(payload.with_content(content))
         assert answer.status_code in (200, 400), key
         rows = await hooks.stored()
-        assert {row["user_id"] for row in rows} - known <= _numbers(payload), (
-            f"without {key}: nobody is made up"
-        )
+        assert {row["user_id"] for row in rows} <= said, f"without {key}: nobody is made up"
         if key in OPTIONAL[payload.channel]:
             stored = sorted((row["id"], row["user_id"]) for row in rows)
             assert stored == sorted((row["id"], row["user_id"]) for row in payload.stored), key
@@ -266,10 +273,12 @@ def _paths(content: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
             yield from _paths(value, (*before, at))
 
 
-def _numbers(payload: Payload) -> set[str]:
-    """Ids by which the same people are known when a payload leaves out the other."""
-    stated = {row["phone"] for row in payload.stored if row.get("phone")}
-    return stated | {one.removeprefix("+") for one in stated}
+def _said_in(content: Any) -> set[str]:
+    """Every word and number in it, also as a telephone number with its plus."""
+    if isinstance(content, dict | list):
+        inner = content.values() if isinstance(content, dict) else content
+        return {word for one in inner for word in _said_in(one)}
+    return {str(content), f"+{content}"}
 
 
 @pytest.mark.parametrize("payload", OF[ChannelName.WHATSAPP], ids=lambda one: one.name)

@@ -39,6 +39,9 @@ from tests.support.payloads import (
 )
 
 AFTER_ALL: Final = NINE + 600  # later than every time that the payloads state
+NOBODY: Final[Any] = dict.fromkeys(
+    ("whatsapp_url", "twilio_url", "telegram_url"), "http://127.0.0.1:1"
+)  # is asked for anything
 MESSAGES: Final = "inbound_message, inbound_payload, media_part, identity_change, held_status"
 STORED: Final = """
     select m.external_id as id, m.kind, i.user_id, i.reply_to, c.phone, m.body as text, m.button, m.quoted, m.forwarded, m.opt_word,
@@ -132,7 +135,7 @@ async def hooks_on(url: str, *, now_s: int = AFTER_ALL) -> AsyncIterator[Hooks]:
         database = await open_pool(url, size=4, timeouts=Settings().timeouts)
         clock = SetClock(datetime.fromtimestamp(now_s, UTC))
         parts = Parts(
-            settings=Settings(secret_key=SecretStr(key), public_base_url=PUBLIC_URL),
+            settings=Settings(secret_key=SecretStr(key), public_base_url=PUBLIC_URL, **NOBODY),
             clock=clock,
             broker=MemoryBroker(),
             database=database,
