@@ -9,6 +9,7 @@ from services.agent.commits import asking, ending, new_action, refusing, repeati
 from services.agent.committing import Committer
 from services.agent.core.confirmation import Answer, match
 from services.agent.core.gate import Allow, Ask, Code, Deny, rule
+from services.agent.core.heard import Taken, take
 from services.agent.core.pending import (
     WAIT,
     Confirmed,
@@ -24,7 +25,7 @@ from services.agent.core.pending import (
     Withdrawn,
     meet,
 )
-from services.agent.core.turn import Decided, Decision, Pending, Taken, Turn, take
+from services.agent.core.turn import Decided, Decision, Pending, Turn
 from services.agent.execution import Executor
 from services.agent.ports import Turns
 from services.agent.questions import context_of

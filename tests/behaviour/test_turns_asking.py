@@ -9,7 +9,8 @@ import pytest
 
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.gate import Dials, LevelSet
-from services.agent.core.turn import Decided, Decision, Part, PromptState, Turn, WaitsFor
+from services.agent.core.heard import Part
+from services.agent.core.turn import Decided, Decision, PromptState, Turn, WaitsFor
 from services.agent.ports import AsksAgain, TurnState
 from services.dispatch.core.delivery import part_key
 from shared.autonomy import Asked, Mode

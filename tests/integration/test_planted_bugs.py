@@ -16,7 +16,7 @@ import services.agent.adapters.postgres_turns as turns_module
 import services.agent.steps as steps_module
 import services.agent.writing as writing_module
 import shared.work.sweeper as sweeper_module
-from services.agent.core.turn import Heard, Taken, take
+from services.agent.core.heard import Heard, Taken, take
 from services.dispatch.adapters.channels.sim import SimChannel
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.guard.adapters import postgres_conversations

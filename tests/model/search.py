@@ -15,6 +15,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from services.agent.core.confirmation import match
+from services.agent.core.heard import Heard, take
 from services.agent.core.pending import (
     Confirmed,
     Declined,
@@ -26,7 +27,7 @@ from services.agent.core.pending import (
     WaitForPrompt,
     meet,
 )
-from services.agent.core.turn import Heard, Pending, Prompt, PromptState, WaitsFor, take
+from services.agent.core.turn import Pending, Prompt, PromptState, WaitsFor
 from services.dispatch.core import delivery
 from services.dispatch.core.outcome import Accepted, GivenBack
 from services.dispatch.core.outcome import settle as settled

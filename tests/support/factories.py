@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import asyncpg
 
 from services.agent.core.gate import Dials
+from services.agent.core.heard import Heard
 from services.agent.core.turn import (
     Business,
     Caps,
-    Heard,
     Pending,
     Prompt,
     PromptState,

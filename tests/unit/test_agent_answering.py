@@ -10,8 +10,9 @@ import pytest
 
 from services.agent.commits import new_action
 from services.agent.core.gate import Ask
+from services.agent.core.heard import Heard
 from services.agent.core.pending import Button, Press
-from services.agent.core.turn import Heard, PromptState, Reply, WaitsFor
+from services.agent.core.turn import PromptState, Reply, WaitsFor
 from services.agent.engines.outcome import (
     Asks,
     FallbackReason,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from services.agent.commits import silent
+from services.agent.core.heard import Part
 from services.agent.core.pending import Press
-from services.agent.core.turn import Earlier, Part, Pending, Reply, Turn
+from services.agent.core.turn import Earlier, Pending, Reply, Turn
 from services.agent.edited import telling
 from services.agent.engines.outcome import Said, SoFar
 from shared.ids import ActionId, new_id

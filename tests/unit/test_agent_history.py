@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from services.agent.core.heard import Heard, Part
 from services.agent.core.history import history
-from services.agent.core.turn import Heard, Part
 from shared.llm.port import UserText
 from shared.messages import MessageKind, PartKind
 from tests.support.factories import heard, turn

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from services.agent.core.turn import Heard, PromptState, Reply
+from services.agent.core.heard import Heard
+from services.agent.core.turn import PromptState, Reply
 from shared.locales import load
 from shared.messages import MessageKind
 from tests.support.factories import heard, prompt, turn

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.agent.core.confirmation import Answer
+from services.agent.core.heard import Part, Taken
 from services.agent.core.pending import (
     Button,
     Confirmed,
@@ -26,7 +27,7 @@ from services.agent.core.pending import (
     Withdrawn,
     meet,
 )
-from services.agent.core.turn import Part, Pending, PromptState, Taken, WaitsFor
+from services.agent.core.turn import Pending, PromptState, WaitsFor
 from shared.ids import ActionId, MessageId
 from shared.messages import MessageKind, PartKind
 from tests.support.factories import NOON, heard, pending, prompt

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.agent.core.heard import Heard, Taken, take
 from services.agent.core.history import HISTORY_MESSAGES, history
-from services.agent.core.turn import Heard, Reply, Taken, take
+from services.agent.core.turn import Reply
 from shared.llm.port import AssistantText, UserText
 from shared.messages import MessageKind, Verdict
 from tests.support.factories import NOON, heard, pending, prompt, turn

@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from services.agent.core.gate import Dials, LevelSet
+from services.agent.core.heard import Heard, Part
 from services.agent.core.turn import (
     Business,
     Caps,
@@ -13,8 +14,6 @@ from services.agent.core.turn import (
     Decided,
     Decision,
     Earlier,
-    Heard,
-    Part,
     Pending,
     Prompt,
     PromptState,

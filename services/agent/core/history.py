@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from services.agent.core.turn import Heard, Part, Turn
+from services.agent.core.heard import Heard, Part
+from services.agent.core.turn import Turn
 from shared.llm.port import AssistantText, Message, UserText
 from shared.messages import MessageKind, PartKind
 

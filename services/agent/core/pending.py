@@ -10,7 +10,8 @@ from typing import assert_never
 from uuid import UUID
 
 from services.agent.core.confirmation import Answer
-from services.agent.core.turn import Pending, Prompt, PromptState, Taken, WaitsFor
+from services.agent.core.heard import Taken
+from services.agent.core.turn import Pending, Prompt, PromptState, WaitsFor
 from shared.ids import ActionId, MessageId
 
 VALID_FOR = timedelta(minutes=15)
