@@ -106,7 +106,6 @@ async def test_a_status_of_our_reply_moves_forward_only(line: Any) -> None:
 
 SPEECHLESS = {
     "SHP-05 unsupported": (ChannelName.WHATSAPP, {"type": "unsupported", "errors": [{"code": 131051, "title": "Message type unknown"}]}),
-    "SHP-08 location": (ChannelName.WHATSAPP, {"type": "location", "location": {"latitude": 44.43, "longitude": 26.1}}),
     "SHP-12 the first opening": (ChannelName.WHATSAPP, {"type": "request_welcome"}),
     "SHP-18 a picture": (
         ChannelName.TWILIO, {"NumMedia": "1", "MediaUrl0": "https://media.example.test/1", "MediaContentType0": "image/jpeg"}),
@@ -123,10 +122,11 @@ async def test_what_says_nothing_asks_no_model_and_is_answered_once(
     assert (len(first), again, one.shop.model_calls) == (1, [], 0)
 
 
-async def test_a_location_is_a_persons_to_see(line: Any) -> None:
-    """SHP-08."""
+async def test_a_location_is_told_to_the_model_in_words_and_shown_to_people(line: Any) -> None:
+    """SHP-08: never an empty turn."""
     one = await line(ChannelName.WHATSAPP, "shp-08")
-    await one.says(type="location", location={"latitude": 44.43, "longitude": 26.1})
+    assert len(await one.says(type="location", location={"latitude": 44.43, "longitude": 26.1})) == 1
+    assert "44.43, 26.1" in texts_told(one.shop.requests[-1])
     assert await one.shop.fetch("select from flag where business = $1")
 
 

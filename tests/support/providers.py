@@ -6,6 +6,7 @@ For conversations over many businesses. What a provider checks, limits and refus
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -67,8 +68,7 @@ class Providers:
     async def _twilio(self, request: Request) -> JSONResponse:
         if request.method == "GET":
             return JSONResponse({"messages": [], "next_page_uri": None})
-        async with request.form() as form:
-            asked = {name: str(value) for name, value in form.items()}
+        asked = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
         id_ = f"SM{len(self.sent):032x}"
         self._keep(asked["From"], asked["To"], asked["Body"], id=id_, asked=asked)
         return JSONResponse(

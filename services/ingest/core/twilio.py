@@ -29,6 +29,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 SIGNATURE_HEADER: Final = b"x-twilio-signature"
 SETTINGS_HEADER: Final = b"x-twilio-webhooks-signature-settings"  # of a SharedKey, and anybody's to write
 EMPTY_TWIML: Final = b"<Response/>"
+ELSEWHERE: Final = "elsewhere"  # names no message of ours: a label on another's button is no yes by itself
 NOBODY: Final = "another account's"  # an address that no account of ours can have
 
 _PORTS: Final = {"https": "443", "http": "80"}
@@ -148,7 +149,7 @@ def message(form: Form, account: Account, *, at: datetime, raw: bytes) -> Inboun
         also_known_as=_other_id(form, sender),
         phone=_phone(form, sender),
         button=pressed,
-        quoted=_id(form.get("OriginalRepliedMessageSid")),
+        quoted=_id(form.get("OriginalRepliedMessageSid")) or (ELSEWHERE if button != pressed else None),
         forwarded=form.get("Forwarded", "").lower() == "true",
         opt_word=_OPT_WORDS.get(form.get("OptOutType", "").upper()),
         parts=parts,
