@@ -312,15 +312,20 @@ async def test_where_it_left_off_is_kept_until_telegram_has_heard_it(
     await twin.write(MARIA, "one")
     offsets: list[int | None] = []
 
+    async def kept() -> int | None:
+        (row,) = await place.database.fetch("select poll_offset from channel_account where id = $1", account)
+        offset: int | None = row["poll_offset"]
+        return offset
+
     def noted(plain: Receive) -> Receive:
         async def receive(request: Request) -> None:
-            offsets.append((await place.row("channel_account", id=account))["poll_offset"])
+            offsets.append(await kept())
             await plain(request)
 
         return receive
 
     async def heard() -> bool:
-        return (await place.row("channel_account", id=account))["poll_offset"] is None
+        return await kept() is None
 
     async with polling(place, url, receive=noted):
         await until_stored(place, "one")
