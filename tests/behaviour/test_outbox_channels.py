@@ -1,5 +1,6 @@
 """What the record of replies keeps of channels, on Postgres: pace, window, opt-out, templates, what a send is worth, side calls."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import combinations, permutations
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.dispatch.adapters.channels.sim import SimChannel
 from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from services.dispatch.core.delivery import Discard, DraftReason, MakeDraft, Send, Wait, decide
@@ -21,16 +23,22 @@ from services.dispatch.core.outcome import (
     settle,
 )
 from services.dispatch.core.troubles import outcome_of
+from services.dispatch.handler import Dispatch
 from services.dispatch.ports import Claimed, CourtesyKind, Decided, Settlement
 from services.ingest.adapters.postgres_inbox import PostgresInbox
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import STATUSES, Status
 from services.ingest.ports import Request
+from shared.broker.memory import MemoryBroker
 from shared.channels.traits import TRAITS, ChannelName
 from shared.channels.troubles import Trouble
+from shared.clock import SystemClock
 from shared.ids import AccountId, AttemptId, BusinessId, ConversationId, OutboundId, WorkerNumber, new_id
 from shared.messages import MessageKind
 from shared.secrets import Vault, new_key
+from shared.settings import Timeouts
+from shared.telemetry.metrics import Metrics
+from shared.work.slots import Slots
 from tests.support.factories import Ground, SetClock, Worker
 
 pytestmark = pytest.mark.postgres
@@ -523,3 +531,33 @@ async def test_what_a_side_call_needs_to_know_of_its_message(place: Ground, outb
     )
     await place.set("channel_account", {"id": account}, state="disabled")
     assert not await outbox.courtesies([text, press])
+
+
+# Two hundred at once
+
+
+async def test_four_dispatches_deliver_two_hundred_replies_once_each(place: Ground) -> None:
+    account = await line(place, "sim")
+    outbounds = [(await answered(place, account, user_id=f"person-{n}"))[1] for n in range(200)]
+    async with asyncio.TaskGroup() as group:
+        dispatches, running = [], []
+        for worker in range(1, 5):
+            outbox = outbox_of(place, worker=worker)
+            sim = SimChannel(outbox)
+            one = Dispatch(
+                outbox=outbox, channels={"sim": sim}, broker=MemoryBroker(), metrics=Metrics(process=False),
+                clock=SystemClock(), timeouts=Timeouts(), slots=Slots(500),
+            )  # fmt: skip
+            dispatches.append(one)
+            running += [group.create_task(one.run()), group.create_task(sim.run())]
+        await asyncio.sleep(0)
+        async with asyncio.TaskGroup() as claims:
+            for one in dispatches:
+                claims.create_task(one.claim(outbounds))
+        for one in dispatches:
+            await one.idle()
+        for job in running:
+            job.cancel()
+    assert len(await place.rows("sim_delivery")) == 200
+    assert len(await place.rows("send_attempt")) == 200
+    assert {row["state"] for row in await place.rows("outbound")} == {"sent"}
