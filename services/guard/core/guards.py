@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Final
 
 from services.guard.core import signs
-from services.guard.core.verdict import Facts, Judged, Judgement, Notice, Reason, Said, Unjudged
+from services.guard.core.snapshot import following, from_customer, takeover_is_over
+from services.guard.core.verdict import Facts, Judged, Judgement, Notice, Reason, Unjudged
 from shared.autonomy import Mode
 from shared.channels.traits import WHATSAPP_OVER_TWILIO
 from shared.locales import Locale, Reading, read
@@ -16,19 +17,8 @@ from shared.messages import MessageKind, Verdict
 
 RATE_WINDOW: Final = timedelta(minutes=10)
 LATE_BEHIND_ANSWERED: Final = timedelta(seconds=60)  # up to that a message joins the next turn
-SAID_KEPT: Final = 3  # in the snapshot, as many as the loop guard looks at
 
 _TYPED: Final = frozenset({MessageKind.TEXT, MessageKind.MEDIA})  # kinds whose text the customer wrote
-_NOT_THE_CUSTOMER: Final = frozenset(
-    {
-        MessageKind.SYSTEM,
-        MessageKind.REACTION,
-        MessageKind.ECHO,
-        MessageKind.GROUP,
-        MessageKind.EDIT,
-        MessageKind.DELETION,
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -75,7 +65,7 @@ def judge(
             facts = replace(facts, messages_in_10_min=before + lately)
         decision, facts = _judge_one(Heard(message, locales), facts)
         judged.append(decision)
-        if _from_customer(message, facts) and decision.reason is not Reason.DUPLICATE:
+        if from_customer(message, facts) and decision.reason is not Reason.DUPLICATE:
             said_at.append(message.channel_at.replace(microsecond=0))
     after = replace(facts, messages_in_10_min=before + len(said_at))
     return Judgement(judged=tuple(judged), again=tuple(anew), after=after)
@@ -87,13 +77,13 @@ def in_order(messages: Sequence[Unjudged]) -> list[Unjudged]:
 
 
 def _judge_one(heard: Heard, facts: Facts) -> tuple[Judged, Facts]:
-    released = _takeover_is_over(heard.message, facts)
+    released = takeover_is_over(heard.message, facts)
     if released:
         facts = replace(facts, in_handoff=False, takeover_ends_at=None)
     decision = next((spoken for guard in GUARDS if (spoken := guard(heard, facts))), None) or _plain(heard)
     if released:
         decision = replace(decision, releases=True)
-    return decision, _after(heard.message, decision, facts)
+    return decision, following(heard.message, decision, facts)
 
 
 def _judge_again(heard: Heard, facts: Facts) -> tuple[Judged, Facts]:
@@ -296,44 +286,3 @@ def _handoff(
         notice=notice,
         locale=heard.locale,
     )
-
-
-# How the snapshot goes on
-
-
-def _after(message: Unjudged, decision: Judged, facts: Facts) -> Facts:
-    """The snapshot that the next message is judged on."""
-    if decision.reason is Reason.DUPLICATE:
-        return facts
-    last_said = facts.last_said
-    if message.kind is MessageKind.TEXT and _from_customer(message, facts):
-        last_said = (*last_said, Said(text=message.text, received_at=message.received_at))[-SAID_KEPT:]
-    ends_at = None if decision.handoff else facts.takeover_ends_at
-    if decision.reason is Reason.OWNER_TAKEOVER:
-        quiet_until = message.received_at + facts.takeover_quiet
-        ends_at = quiet_until if ends_at is None else max(ends_at, quiet_until)
-    return replace(
-        facts,
-        seen=facts.seen | {message.id},
-        last_said=last_said,
-        in_handoff=facts.in_handoff or decision.handoff,
-        takeover_ends_at=ends_at,
-        opted_out=facts.opted_out if decision.opt_out is None else decision.opt_out,
-    )
-
-
-def _takeover_is_over(message: Unjudged, facts: Facts) -> bool:
-    ends_at = facts.takeover_ends_at
-    if not facts.in_handoff or ends_at is None or _said_at(message) <= ends_at:
-        return False
-    return _from_customer(message, facts)
-
-
-def _from_customer(message: Unjudged, facts: Facts) -> bool:
-    silent = message.deleted or message.kind in _NOT_THE_CUSTOMER
-    return not silent and message.sender not in facts.own_addresses
-
-
-def _said_at(message: Unjudged) -> datetime:
-    """The channel's time, which may run ahead, but not beyond our receipt."""
-    return min(message.channel_at, message.received_at)
