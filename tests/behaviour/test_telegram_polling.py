@@ -202,7 +202,11 @@ Receive = Callable[[Request], Any]
 
 @asynccontextmanager
 async def polling(
-    place: Ground, url: str, *, receive: Callable[[Receive], Receive] = lambda plain: plain
+    place: Ground,
+    url: str,
+    *,
+    receive: Callable[[Receive], Receive] = lambda plain: plain,
+    pace: Pace = QUICK,
 ) -> AsyncIterator[None]:
     """One process's ingest that polls; `receive` may come in between."""
     inbox = PostgresInbox(place.database, VAULT, SetClock())
@@ -215,7 +219,7 @@ async def polling(
         clock=SetClock(),
         metrics=metrics,
         url=url,
-        pace=QUICK,
+        pace=pace,
     )
     jobs = [asyncio.create_task(job()) for job in (ingest.run_commits, ingest.run_rings, polls.run)]
     try:
@@ -345,18 +349,10 @@ async def test_what_must_be_mended_is_said_once_and_without_the_token(
 ) -> None:
     await bot_account(place)
     twin.webhook = "https://elsewhere.test/hook"
-    asked = 0
-    plain = twin.get_updates
-
-    async def counted(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-        nonlocal asked
-        asked += 1
-        return await plain(body)
-
-    twin.get_updates = counted  # type: ignore[method-assign,assignment]  # to see that it goes on asking
+    asked = counted(twin)
     with capture_logs() as logs:
         async with polling(place, url):
-            await eventually(lambda: asked > 3, within_s=10)
+            await eventually(lambda: len(asked) > 3, within_s=10)
             twin.webhook = ""
             await twin.write(MARIA, "at last")
             await until_stored(place, "at last")
@@ -366,6 +362,24 @@ async def test_what_must_be_mended_is_said_once_and_without_the_token(
     assert "delete the webhook" in conflict["why"]
     assert "@BotFather" in refused["why"]
     assert TOKEN not in str(logs)
+
+
+@pytest.mark.postgres
+async def test_an_empty_answer_at_once_is_not_asked_for_again_at_once(
+    place: Ground, twin: TelegramTwin, url: str
+) -> None:
+    await bot_account(place)
+    asked = counted(twin)
+    async with polling(place, url, pace=Pace(look_every=0.02, wait=0, pause=0.2)):
+        await eventually(lambda: len(asked) == 2, within_s=10)
+        await asyncio.sleep(0.5)
+    assert len(asked) <= 5
+    assert set(asked[0]["allowed_updates"]) == {
+        "message",
+        "edited_message",
+        "callback_query",
+        "my_chat_member",
+    }
 
 
 @pytest.mark.postgres
@@ -386,3 +400,16 @@ async def test_a_telegram_that_is_away_is_asked_again(place: Ground, twin: Teleg
 
 def errors(logs: Any) -> list[Any]:
     return [one for one in logs if one["log_level"] == "error"]
+
+
+def counted(twin: TelegramTwin) -> list[Mapping[str, Any]]:
+    """What it is asked for from now on."""
+    asked: list[Mapping[str, Any]] = []
+    plain = twin.get_updates
+
+    async def noted(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        asked.append(body)
+        return await plain(body)
+
+    twin.get_updates = noted  # type: ignore[method-assign,assignment]  # to see that it goes on asking
+    return asked

@@ -255,6 +255,18 @@ async def test_two_people_of_one_bot_are_two_customers(place: Place) -> None:
     assert (await bot.customer_of(MARIA))["id"] != (await bot.customer_of(DAN))["id"]
 
 
+async def test_one_person_at_two_clinics_is_two_customers_and_no_button_works_at_the_other(
+    place: Place,
+) -> None:
+    one, other = await clinic(place, "tg-one"), await clinic(place, "tg-other")
+    prompt = await asked(one)
+    await other.says(MARIA, "Hello")
+    (said,) = await other.hears(MARIA, other.twin.press_forged(MARIA, prompt.buttons[0][0]))
+    assert "no longer open" in said.text
+    assert (await one.booked(), await other.booked()) == ([], [])
+    assert (await one.customer_of(MARIA))["id"] != (await other.customer_of(MARIA))["id"]
+
+
 async def test_blocked_and_back_is_told_and_answered(place: Place) -> None:
     """SHP-17."""
     bot = await clinic(place, "tg-blocked")

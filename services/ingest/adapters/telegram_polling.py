@@ -27,6 +27,9 @@ from shared.telemetry.metrics import Metrics
 
 READ_S: Final = 30.0
 CONNECT_S: Final = 4.0
+WAITED_S: Final = (
+    1.0  # an answer without updates that comes sooner did not wait for any: it is not asked for again at once
+)
 
 _REFUSED: Final = "Telegram refuses the bot's token; give the account the one that @BotFather shows"
 _CONFLICT: Final = (
@@ -124,11 +127,13 @@ class TelegramPolling:
     async def _round(self, client: httpx2.AsyncClient, bot: Polled) -> Round:
         """Fetch and commit. The offset moves only over what is committed; once Telegram has heard it, it is asked for no more:
         after an idle week its ids may begin anew, lower."""
+        began = self._clock.monotonic()
         updates = await self._fetch(client, bot)
         if isinstance(updates, Round):
             return updates
         if not updates:
-            return Round(offset=None)
+            waited = self._clock.monotonic() - began >= WAITED_S
+            return Round(offset=None, pause_s=0.0 if waited else self._pace.pause)
         try:
             account = await self._inbox.account(ChannelName.TELEGRAM, bot.address)
             if account is None:
