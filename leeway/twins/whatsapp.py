@@ -5,6 +5,7 @@ statuses are posted when somebody says so, in any order. An id in place of a num
 as it is with the real one.
 """
 
+import base64
 import hashlib
 import hmac
 import json
@@ -104,7 +105,10 @@ class WhatsAppTwin(Twin):
         """A voice note (`audio`), a picture (`image`), …; `more` are fields of the API, as `caption`."""
         media = str(700_000_000_000_000 + len(self.media))
         self.media[media] = (mime, content)
-        return await self.does(person, {"type": kind, kind: {"id": media, "mime_type": mime, **more}})
+        digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+        return await self.does(
+            person, {"type": kind, kind: {"id": media, "mime_type": mime, "sha256": digest, **more}}
+        )
 
     async def edit(self, person: Person, message: str, text: str) -> str:
         changed = {"original_message_id": message, "message": {"type": "text", "text": {"body": text}}}

@@ -61,10 +61,12 @@ def standard_signature(case: Case) -> bool:
 
 def whatsapp_items(case: Case) -> list[Case]:
     """What pywa reads, which is one item of a request: each is given to it alone."""
-    return [_item(one) for one in _singles(json.loads(base64.b64decode(case["body"])))]
+    envelope = json.loads(base64.b64decode(case["body"]))
+    return [{"id": id_, **_item(single)} for id_, single in _singles(envelope)]
 
 
-def _singles(envelope: Case) -> Iterator[Case]:
+def _singles(envelope: Case) -> Iterator[tuple[str, Case]]:
+    """Each item's id, and a request with that item alone."""
     for entry in envelope["entry"]:
         for change in entry["changes"]:
             value = change["value"]
@@ -72,7 +74,7 @@ def _singles(envelope: Case) -> Iterator[Case]:
                 for item in value.get(name, ()):
                     plain = {key: kept for key, kept in value.items() if key not in LISTS}
                     single = {**change, "value": {**plain, name: [item]}}
-                    yield {**envelope, "entry": [{**entry, "changes": [single]}]}
+                    yield item["id"], {**envelope, "entry": [{**entry, "changes": [single]}]}
 
 
 def _item(single: Case) -> Case:
