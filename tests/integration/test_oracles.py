@@ -5,7 +5,6 @@ Where they differ, the difference stands here with its reason, and is checked as
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from services.ingest.core.entrances import ENTRANCES
 from shared.channels.accounts import Twilio
 from shared.ids import AccountId, BusinessId
 from shared.signing import Signature, decode_secret
-from tests.oracles.asking import Judge, the_judge
+from tests.oracles.asking import Judge
 from tests.oracles.signatures import (
     FORM,
     MetaCase,
@@ -30,15 +29,6 @@ from tests.oracles.signatures import (
 )
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-
-
-@pytest.fixture(scope="session")
-def judge() -> Iterator[Judge]:
-    try:
-        with the_judge() as judge:
-            yield judge
-    except FileNotFoundError as missing:
-        raise pytest.fail.Exception(str(missing), pytrace=False) from None
 
 
 def account(channel: str, *keys: bytes, **fields: Any) -> Account:

@@ -3,7 +3,7 @@
 pywa reads one item of a request: each is given to it alone. What it can't read is listed with the reason.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
@@ -26,7 +26,7 @@ from shared.channels.traits import ChannelName
 from shared.clock import SystemClock
 from shared.ids import AccountId, BusinessId
 from shared.signing import Signature, decode_secret
-from tests.oracles.asking import Judge, the_judge
+from tests.oracles.asking import Judge
 from tests.support.payloads import (
     APP_SECRET,
     AUTH_TOKEN,
@@ -52,15 +52,6 @@ UNREADABLE = {
     "wamid.TESTOUT000000012": "a failed status comes without contacts",
     "wamid.TESTECHO00000001": "an echo comes without contacts",
 }
-
-
-@pytest.fixture(scope="session")
-def judge() -> Iterator[Judge]:
-    try:
-        with the_judge() as judge:
-            yield judge
-    except FileNotFoundError as missing:
-        raise pytest.fail.Exception(str(missing), pytrace=False) from None
 
 
 SETTINGS = {
