@@ -11,6 +11,9 @@ LATER = re.compile(r"^(next issue|market): \S.+$")
 LINES = (ROOT / "docs" / "field-cases.md").read_text(encoding="utf-8").splitlines()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in LINES if re.match(r"\| [A-Z]{3}-\d", line)]  # fmt: skip
 CASES = {
+    "DUP": [1, 3, 4, 7, 9, 11, 12, 13, 14],
+    "SHP": [1, 3, 5, 6, 8, 10, 11, 12, 14, 16, 17, 18, 19, 20],
+    "SIG": [1, 2, 4, 5, 8, 9],
     "CNF": [1, 2, 3, 4, 5, 6, 9, 11, 13, 15, 17, 18, 21, 24, 25],
     "BUR": [1, 3, 5, 7, 8],
     "IDN": [1, 2, 5, 7, 8, 9],
