@@ -40,15 +40,14 @@ def _count(sizes: list[int], *, alone: int, each: int) -> int:
 
 
 def plain_letters(text: str) -> str:
-    """The text without what makes it dearer, as far as that says the same: ș as s, curly quotes straight, long dashes short, odd
-    blanks plain. A letter that GSM-7 has stays as it is, and so does one that has no plain form."""
-    return "".join(
-        one if one in _BASIC or one in _EXTENDED else _plain(one)
-        for one in unicodedata.normalize("NFC", text)
-    )
+    """The text without what makes it dearer, where that says the same: ș as s, curly quotes straight, dashes short, odd blanks
+    plain. A letter that GSM-7 has stays as it is; so does one that has no plain form there, or only digits: ½ is not 1 and 2."""
+    whole = unicodedata.normalize("NFC", text)
+    return "".join(one if one in _BASIC or one in _EXTENDED else _plain(one) for one in whole)
 
 
 def _plain(letter: str) -> str:
     taken_apart = unicodedata.normalize("NFKD", letter.translate(_PLAIN_MARKS))
     bare = "".join(one for one in taken_apart if not unicodedata.combining(one))
-    return bare or letter
+    says_the_same = bare and all(one in _BASIC and not one.isdigit() for one in bare)
+    return bare if says_the_same else letter
