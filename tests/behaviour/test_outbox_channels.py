@@ -314,6 +314,7 @@ async def test_what_asked_who_opted_out_is_over(place: Ground, outbox: PostgresO
     action = await place.action(conversation, prompt=outbound, turn=turn)
     await place.set("outbound", {"id": outbound}, action=action)
     claimed = await claim_one(outbox, outbound)
+    await place.said(conversation, due=True)
     if heard == "in the answer":
         await outbox.settle([settlement(claimed, OptedOut(reason="21610"))])
     else:
@@ -321,6 +322,8 @@ async def test_what_asked_who_opted_out_is_over(place: Ground, outbox: PostgresO
         await status(place, claimed, [failed])
     assert (await place.row("outbound"))["state"] == "discarded"
     assert (await place.row("pending_action"))["state"] == "cleared"
+    state = await place.state(conversation)
+    assert (state["due_at"], state["handled_seq"]) == (None, 2), "nobody works on what they wrote meanwhile"
     assert not await place.rows("flag")
 
 

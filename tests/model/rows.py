@@ -99,9 +99,17 @@ def void(row: Row) -> Row:
     return row._replace(token=0, lapsed=False, version=row.version + 1, due=owed)
 
 
-def settle(row: Row, out: Out, attempt: int, state: str, *, accepted: bool) -> tuple[Row, Out]:
-    """D3: what came of an attempt, forward only. `state` is what the outbound becomes if nothing newer decides it."""
+def settle(
+    row: Row, out: Out, attempt: int, state: str, *, accepted: bool, opts_out: bool = False
+) -> tuple[Row, Out]:
+    """D3: what came of an attempt, forward only. `state` is what the outbound becomes if nothing newer decides it. `opts_out`: the
+    channel said that this person opted out, which counts however late it is heard."""
     current = row.sending == attempt
+    if opts_out:
+        handled = max(row.handled_seq, row.customer_seq)
+        row = row._replace(
+            opted_out=True, due=False, handled_seq=handled, version=row.version + (not current)
+        )
     if current:
         row = row._replace(sending=0, version=row.version + 1)
     if out.attempt == attempt:

@@ -29,7 +29,7 @@ from services.agent.core.pending import (
 )
 from services.agent.core.turn import Pending, Prompt, PromptState, WaitsFor
 from services.dispatch.core import delivery
-from services.dispatch.core.outcome import Accepted, GivenBack
+from services.dispatch.core.outcome import Accepted, GivenBack, OptedOut
 from services.dispatch.core.outcome import settle as settled
 from services.guard.core.amending import Amended, Concerned, Known, amend
 from services.guard.core.guards import in_order, judge
@@ -79,6 +79,9 @@ class Rules:
     unknown_stays: bool = True
     forward_only: bool = True
     gives_late_calls_back: bool = True
+    opt_out_ends_action: bool = True
+    opt_out_counts: bool = True
+    opts_out: bool = False  # the channel may say of a send that this person opted out
     idempotent: bool = False
     faults: int = 2
     others: tuple[str, ...] = ("stop", "more", "edit")
@@ -135,6 +138,7 @@ class World(NamedTuple):
     agents: tuple[Agent | None, Agent | None] = (None, None)
     dispatchers: tuple[Looked | Sending | None, Looked | Sending | None] = (None, None)
     faults: int = 0
+    gone: bool = False  # the channel said that they opted out
 
 
 class Violation(Exception):
@@ -171,6 +175,8 @@ def search(rules: Rules, *, most: int = 2_000_000) -> Found:
             for name, after in moves(world, rules):
                 canonical = _canonical(after, rules)
                 seen |= {out.state for out in after.outs} & {"superseded", "unknown", "sent"}
+                if after.gone:
+                    seen.add("opted out")
                 if after.executed:
                     seen.add("executed")
                 if canonical.faults == world.faults:
@@ -874,6 +880,8 @@ def _recorded_send(world: World, rules: Rules, worker: int, look: Looked) -> Ite
     row, out = world.row._replace(version=world.row.version + 1), world.outs[look.at]
     match look.decision:
         case "Send":
+            if world.gone:
+                raise Violation(f"a {out.kind} left although the channel had said that they opted out")
             if _stop_stands(world):
                 raise Violation(f"a {out.kind} left although a STOP had been committed")
             attempt = world.attempts + 1
@@ -918,6 +926,8 @@ def _calls(world: World, free: World, rules: Rules, worker: int, held: Sending) 
     if held.called:
         yield "dispatch stores that it was accepted", _settled(free, rules, held, accepted=True)
         return
+    if rules.opts_out and not held.late:
+        yield "provider says that they opted out", _opted_out(free, rules, held)
     if not held.late or not rules.gives_late_calls_back:
         calls = (*world.calls[: held.out], world.calls[held.out] + 1, *world.calls[held.out + 1 :])
         yield (
@@ -939,6 +949,20 @@ def _settled(world: World, rules: Rules, held: Sending, *, accepted: bool) -> Wo
     if before.state == "sent" and out.state != "sent":
         raise Violation("a reply that was sent is queued again")
     return _with_out(world._replace(row=row), held.out, out)
+
+
+def _opted_out(world: World, rules: Rules, held: Sending) -> World:
+    """D3 of an opt-out that the channel knew of: nothing more leaves, and what was asked is over."""
+    state = settled(
+        OptedOut(reason="21610"), last_part=True, idempotent=rules.idempotent, backoff=timedelta()
+    ).outbound
+    assert state is not None
+    row, out = rows.settle(
+        world.row, world.outs[held.out], held.attempt, state, accepted=False, opts_out=rules.opt_out_counts
+    )
+    after = _with_out(world._replace(row=row, gone=True), held.out, out)
+    over = out.state == "discarded" and after.pending is not None and after.pending.prompt == held.out
+    return after._replace(pending=None) if over and rules.opt_out_ends_action else after
 
 
 def _clock_moves(world: World, rules: Rules) -> Iterator[Move]:
@@ -986,6 +1010,12 @@ PLANTED: dict[str, dict[str, object]] = {
     "an edited request leaves its action open": {"edits_end_actions": False, "others": ("edit",)},
     "a claim overlooks an edit that came during the turn": {"claims_see_edits": False, "others": ("edit",)},
     "an unknown outcome is sent again": {"unknown_stays": False},
+    "an opt-out at the channel leaves its question open": {
+        "opts_out": True,
+        "opt_out_ends_action": False,
+        "messages": 2,
+    },
+    "an opt-out at the channel is forgotten": {"opts_out": True, "opt_out_counts": False, "messages": 2},
     "an outcome that comes late goes back": {"forward_only": False, "idempotent": True, "messages": 1},
 }
 Search = Callable[[Rules], Found]

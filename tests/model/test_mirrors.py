@@ -19,7 +19,7 @@ from services.agent.evidence import Sealing
 from services.agent.ports import CallRecord, Commit, Share, TurnState
 from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.adapters.postgres_outbox import PostgresOutbox
-from services.dispatch.core.outcome import Accepted, GivenBack, NoAnswer, Outcome, Refused, settle
+from services.dispatch.core.outcome import Accepted, GivenBack, NoAnswer, OptedOut, Outcome, Refused, settle
 from services.dispatch.ports import Claimed, Settlement
 from services.ingest.adapters.postgres_inbox import PostgresInbox
 from services.ingest.core.entrance import Account
@@ -324,6 +324,7 @@ OUTCOMES: list[Outcome] = [
     GivenBack(),
     Refused(reason="no"),
     NoAnswer(reason="none"),
+    OptedOut(reason="21610"),
 ]
 OUTBOUNDS = [  # state, which attempt is under way (1: the one that is settled, 2: another)
     ("sending", 1),
@@ -375,7 +376,9 @@ async def test_d3_settles_forward_only(office: Office, outcome: Outcome) -> None
             await office.outbox.settle([Settlement(claimed=claimed, settled=settled, next_attempt=None)])
         out = Out("reply", 2, state=state, attempt=newest, attempt_open=under_way > 0)
         accepted = isinstance(outcome, Accepted)
-        expected_row, expected_out = rows.settle(row, out, 1, settled.outbound or state, accepted=accepted)
+        expected_row, expected_out = rows.settle(
+            row, out, 1, settled.outbound or state, accepted=accepted, opts_out=settled.opts_out
+        )
         after = await office.row(conversation)
         became = await office.connection.fetchval("select state from outbound where id = $1", outbound)
         assert (state, under_way, became) == (state, under_way, expected_out.state)

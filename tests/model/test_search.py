@@ -21,6 +21,12 @@ def test_where_the_channel_takes_a_key_what_is_sent_stays_sent() -> None:
     assert found.violation is None, f"{found.violation}: {' > '.join(found.trace)}"
 
 
+def test_nothing_leaves_after_an_opt_out_that_the_channel_knew_of() -> None:
+    found = search(Rules(opts_out=True, messages=2, others=("more",)))
+    assert found.violation is None, f"{found.violation}: {' > '.join(found.trace)}"
+    assert "opted out" in found.seen
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(name: str) -> None:
     found = search(planted(name))

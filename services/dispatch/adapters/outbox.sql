@@ -135,10 +135,12 @@ a as (
   returning a.id, a.business, a.account, a.rank),
 row as (
   update conversation_state s set sending_attempt = case when d.current then d.next_attempt else s.sending_attempt end, version = s.version + 1,
-    opted_out_at = case when d.opted_out then coalesce(s.opted_out_at, business_now()) else s.opted_out_at end, window_closed_at = case when d.window_closed then business_now() else s.window_closed_at end,
+    opted_out_at = case when d.opted_out then coalesce(s.opted_out_at, business_now()) else s.opted_out_at end,
+    due_at = case when d.opted_out then null else s.due_at end, handled_seq = case when d.opted_out then greatest(s.handled_seq, s.customer_seq) else s.handled_seq end,  -- as after a STOP
+    window_closed_at = case when d.window_closed then business_now() else s.window_closed_at end,
     pair_wait_until = case when d.person_waits is null then s.pair_wait_until else greatest(s.pair_wait_until, now() + d.person_waits) end
   from settled d where s.conversation = d.conversation and (d.current
-    or ((d.opted_out or d.window_closed or d.person_waits is not null) and not exists (select from settled e where e.conversation = d.conversation and e.current)))),
+    or ((d.opted_out or d.window_closed or d.person_waits is not null) and d.before <> d.state and not exists (select from settled e where e.conversation = d.conversation and e.current)))),
 o as (
   update outbound o
   set state = case when d.next_state is null and o.state in ('unknown', 'draft') then 'queued' when d.next_state is null or (o.state in ('delivered', 'read') and d.rank > 0) then o.state when d.over then d.gives_up_as else d.next_state end,

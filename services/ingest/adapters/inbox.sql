@@ -197,7 +197,9 @@ flagged as (
   where r.discarded and r.receipt on conflict do nothing),
 row as (
   update conversation_state s set version = s.version + 1, sending_attempt = case when a.current then null else s.sending_attempt end,
-    opted_out_at = case when a.opted_out then coalesce(s.opted_out_at, business_now()) else s.opted_out_at end, window_closed_at = case when a.window_closed then business_now() else s.window_closed_at end
+    opted_out_at = case when a.opted_out then coalesce(s.opted_out_at, business_now()) else s.opted_out_at end,
+    due_at = case when a.opted_out then null else s.due_at end, handled_seq = case when a.opted_out then greatest(s.handled_seq, s.customer_seq) else s.handled_seq end,  -- as after a STOP
+    window_closed_at = case when a.window_closed then business_now() else s.window_closed_at end
   from (select conversation, bool_or(current) as current, bool_or(failed and trouble is not distinct from 'opted_out') as opted_out, bool_or(failed and trouble is not distinct from 'window_closed') as window_closed
         from attempt where forward group by conversation) a where s.conversation = a.conversation)
 select distinct position from met
