@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from shared.errors import Misconfigured
 from shared.llm.tariffs import Tariff, read_tariffs
+from shared.media import Medium
 
 # Nought would turn a time-out of Postgres off.
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -85,6 +86,10 @@ class Settings(BaseSettings):
     twilio_url: Annotated[str, BeforeValidator(_without_slash)] = "https://api.twilio.com"
     telegram_url: Annotated[str, BeforeValidator(_without_slash)] = "https://api.telegram.org"
 
+    media: Annotated[frozenset[Medium], NoDecode] = frozenset()  # what the model is given besides text
+    media_bytes_max_audio: int = Field(default=16 * 1024 * 1024, ge=1, le=64 * 1024 * 1024)
+    media_bytes_max_image: int = Field(default=5 * 1024 * 1024, ge=1, le=64 * 1024 * 1024)
+
     llm: str = Field(default="mock", validation_alias="LLM")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     gemini_api_key: SecretStr | None = Field(default=None, validation_alias="GEMINI_API_KEY")
@@ -97,6 +102,16 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     timeouts: Timeouts = Field(default_factory=Timeouts)
+
+    @field_validator("media", mode="before")
+    @classmethod
+    def _media(cls, told: object) -> object:
+        if not isinstance(told, str):
+            return told
+        named = {word.strip().lower() for word in told.split(",") if word.strip()}
+        if not named <= set(Medium):
+            raise ValueError("must be empty, or audio, images or both with a comma between")
+        return frozenset(Medium(word) for word in named)
 
     @field_validator("prices", mode="before")
     @classmethod

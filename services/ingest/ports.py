@@ -9,7 +9,9 @@ from pydantic import SecretStr
 
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Status
-from shared.ids import AccountId, ConversationId
+from shared.channels.accounts import Secrets, Settings
+from shared.ids import AccountId, BusinessId, ConversationId, MessageId
+from shared.messages import PartKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,4 +96,41 @@ class Looks(Protocol):
 
     async def give_back(self, look: Look) -> None:
         """It failed: the next look begins where this one was to begin."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A part of a message whose content is fetched by this process, until the claim runs out, which is its name."""
+
+    message: MessageId
+    n: int
+    business: BusinessId
+    kind: PartKind
+    mime: str | None
+    reference: str  # the provider's id or address of it
+    tries: int  # with this one
+    until: datetime
+    channel: str
+    settings: Settings
+    secrets: Secrets
+
+
+class Media(Protocol):
+    """Media whose content is still at their provider. Every method raises Unavailable when the record can't be reached."""
+
+    async def claim(self, *, most: int) -> Sequence[Wanted]:
+        """What is due and nobody fetches. What was tried too often is failed on the way."""
+        ...
+
+    async def store(self, wanted: Wanted, content: bytes) -> None:
+        """It is here. Nothing, where the claim is another's; so with the two below."""
+        ...
+
+    async def end(self, wanted: Wanted, *, state: str, reason: str) -> None:
+        """It is not taken (`refused`) or can't be had (`failed`), for good."""
+        ...
+
+    async def later(self, wanted: Wanted, *, reason: str, pause: timedelta) -> None:
+        """Not this time; due again after the pause."""
         ...

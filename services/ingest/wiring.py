@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
+from services.ingest.adapters.media_fetching import MediaFetching, limits_of
+from services.ingest.adapters.media_record import PostgresMedia
+from services.ingest.adapters.media_sources import Sources
 from services.ingest.adapters.postgres_inbox import PostgresInbox
 from services.ingest.adapters.postgres_looks import PostgresLooks
 from services.ingest.adapters.postgres_polls import PostgresPolls
@@ -60,6 +63,11 @@ async def wire(parts: Parts) -> WiredIngest:
         clock=parts.clock,
         url=parts.settings.twilio_url,
     )
+    fetching = MediaFetching(
+        media=PostgresMedia(parts.database, vault),
+        sources=Sources.of(parts.settings),
+        limits=limits_of(parts.settings),
+    )
     away: list[str] = ["the database was not asked yet"]
 
     async def ping() -> None:
@@ -77,6 +85,7 @@ async def wire(parts: Parts) -> WiredIngest:
             ingest.run_rings,
             polling.run,
             missed.run,
+            fetching.run,
             lambda: every(PING_EVERY_S, ping, name="held statuses"),
         ],
         why_not_ready=lambda: away[0] if away else None,
