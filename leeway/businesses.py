@@ -24,7 +24,6 @@ from shared.settings import Settings
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 SLUG: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-ADDRESS: Final = re.compile(r"[A-Za-z0-9+][A-Za-z0-9._+-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +35,6 @@ class NewBusiness:
     locales: tuple[str, ...]
     time_zone: str
     window_ms: int = 2000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAccount:
-    """A channel account to make; secrets as `whsec_…`."""
-
-    channel: str
-    address: str
-    inbound: list[str]
-    outbound: str | None = None
-    callback_url: str | None = None
-    verifies_phones: bool = False
-    carrier_takes_cancel: bool = False
 
 
 class Businesses:
@@ -104,58 +90,6 @@ class Businesses:
             raise Misconfigured(f"There is no business {slug}.")
         accounts = await self._owner.fetch(QUERIES["accounts_of"], rows[0]["id"])
         return dict(rows[0]) | {"accounts": [dict(one) for one in accounts]}
-
-    async def add_new_account(self, slug: str, account: NewAccount, *, by: str) -> AccountId:
-        """Written down as done by `by`. Raises Misconfigured for an unknown business, or an address out of form or taken."""
-        if not ADDRESS.fullmatch(account.address):
-            raise Misconfigured(
-                f"{account.address!r} can't stand in a URL: up to 64 letters, digits, . _ + and -."
-            )
-        business = (await self.show(slug))["id"]
-        sealed = self._vault.seal({"inbound": account.inbound, "outbound": account.outbound})
-        async with self._owner.transaction() as transaction:
-            rows = await transaction.fetch(
-                QUERIES["create_new_account"],
-                business,
-                account.channel,
-                account.address,
-                sealed,
-                account.callback_url,
-                account.verifies_phones,
-                account.carrier_takes_cancel,
-            )
-            if not rows:
-                raise Misconfigured(
-                    f"There is a {account.channel} account {account.address} already; choose another --address."
-                )
-            # no URL: one may carry a secret
-            detail = {
-                "verifies_phones": account.verifies_phones,
-                "carrier_takes_cancel": account.carrier_takes_cancel,
-            }
-            await append(
-                transaction,
-                business,
-                _note(by, "channel.add", f"{account.channel} {account.address}", detail),
-            )
-        return AccountId(rows[0]["id"])
-
-    async def enable_account(self, *, channel: str, address: str, by: str) -> tuple[int, int]:
-        """How many replies go out now, and how many, being too old, became drafts. Written down as done by `by`.
-
-        Raises Misconfigured if it is not off.
-        """
-        there = await self._owner.fetch(QUERIES["sealed"], channel, address)
-        if not there:
-            raise Misconfigured(f"There is no {channel} account {address}.")
-        async with self._owner.transaction() as transaction:
-            rows = await transaction.fetch(QUERIES["enable_account"], channel, address)
-            if not rows:
-                raise Misconfigured(f"The {channel} account {address} is on.")
-            going, late = rows[0]["going"], rows[0]["late"]
-            note = _note(by, "channel.enable", f"{channel} {address}", {"going": going, "late": late})
-            await append(transaction, BusinessId(there[0]["business"]), note)
-        return going, late
 
     async def add_account(
         self,

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "dead": "leeway.dead",
     "business": "leeway.business",
     "channel": "leeway.channel",
+    "identities": "leeway.identities",
     "feeds": "leeway.feeds",
 }
 DEBUG: Final = "--debug"
@@ -62,6 +63,8 @@ app = typer.Typer(
     "leeway demo — a scripted conversation, explained\n\n"
     "leeway sim — chat with the bot yourself, with every dial at hand\n\n"
     "leeway up — run everything here; then, in another terminal: leeway say 'What is free tomorrow?'\n\n"
+    "leeway up --twin whatsapp — the same with a WhatsApp to chat on in a browser\n\n"
+    "leeway channel add corner-clinic --channel telegram — connect a real channel; then: leeway channel test\n\n"
     "leeway doctor — what is wrong with this installation, and what to do",
 )
 def root(

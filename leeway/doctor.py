@@ -11,6 +11,7 @@ import typer
 import uvloop
 from rich.text import Text
 
+from leeway.doctor_accounts import account_troubles
 from leeway.installation import DIRECTORY, Data, Installation, the_one_meant
 from leeway.terminal import console, shown
 from shared.broker import examine
@@ -172,10 +173,9 @@ async def _of_database(database: Database, settings: Settings) -> AsyncGenerator
     ):
         yield finding
     yield await _sealed(database, settings)
-    for row in await database.fetch(QUERIES["disabled"]):
-        again = f"leeway channel enable {row['address']} --channel {row['channel']}"
-        said = f"{row['channel']} {row['address']} is off, its credentials were refused; mend them, then: {again}"
-        yield Finding(health=Health.FIX, what="channels", said=said)
+    for row in await database.fetch(QUERIES["accounts"]):
+        for said in account_troubles(row, settings):
+            yield Finding(health=Health.FIX, what="channels", said=said)
     unsettled = (await database.fetch(QUERIES["unsettled"]))[0]["n"]
     if unsettled:
         said = f"{unsettled} failed for good and wait for you; see: leeway dead list"

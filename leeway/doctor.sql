@@ -11,9 +11,9 @@ from unnest(array['leeway_pipeline', 'leeway_tenant']) r (name) left join pg_rol
 -- One account's sealed secrets, to try the key on; the newest.
 select channel, address, secrets from channel_account where secrets is not null order by id desc limit 1
 
--- name: disabled
--- Accounts that are switched off.
-select channel, address from channel_account where state = 'disabled' order by id
+-- name: accounts
+-- Every account, to see what is wrong with it.
+select channel, address, state, disabled_why, secrets, settings from channel_account order by id
 
 -- name: unsettled
 -- How much failed for good and waits for a decision.
