@@ -8,6 +8,7 @@ from shared.telemetry.metrics import BUSINESSES_MAX, Metrics, kind_of
 
 LABELS_ALLOWED = {
     "business", "channel", "outcome", "verdict", "reason", "engine", "provider", "model", "iteration", "kind", "state", "stage",
+    "trouble",
 }  # fmt: skip
 
 
