@@ -17,6 +17,8 @@ from leeway.installation import DIRECTORY, Note, noted
 from leeway.one_process import OneProcess, one_process
 from leeway.stack import run_stack
 from leeway.terminal import console, program
+from leeway.twins.played import Played, played
+from leeway.twins.telephones import TwinName
 from shared.errors import Misconfigured
 from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, server
@@ -29,6 +31,7 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 @app.command(
     epilog="[bold]Examples[/]\n\nleeway up — then, in another terminal: leeway say Hello\n\n"
     "leeway up --data /srv/leeway --port 8001\n\n"
+    "leeway up --twin whatsapp — with a page in the browser to chat on\n\n"
     "leeway up --stack --agents 4 — against LEEWAY_DATABASE_URL and LEEWAY_AMQP_URL"
 )
 def up(
@@ -41,17 +44,22 @@ def up(
         bool, typer.Option("--stack", help="Processes on your PostgreSQL and RabbitMQ.")
     ] = False,
     agents: Annotated[int, typer.Option(min=1, max=100, help="With --stack: how many agents.")] = 1,
+    twin: Annotated[
+        TwinName | None, typer.Option(help="Play this provider, with a page to chat on.", show_default=False)
+    ] = None,
 ) -> None:
     """Run all services until Ctrl-C or SIGTERM, with a PostgreSQL of their own. A kill loses nothing."""
     settings = load_settings(**({"port": port} if port is not None else {}))
+    if stack and twin:
+        raise typer.BadParameter("--twin plays a provider to one process; leave --stack away")
     if stack:
         raise typer.Exit(asyncio.run(run_stack(settings, agents=agents)))
     quiet = "log_level" not in settings.model_fields_set
     configure_logs(level="warning" if quiet else settings.log_level, service="up")
-    uvloop.run(_up(settings, data))
+    uvloop.run(_up(settings, data, twin))
 
 
-async def _up(settings: Settings, data: Path) -> None:
+async def _up(settings: Settings, data: Path, name: TwinName | None) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -59,9 +67,13 @@ async def _up(settings: Settings, data: Path) -> None:
     starting = console.status("Starting PostgreSQL and the services…")
     starting.start()
     try:
-        async with one_process(settings, data) as installation, asyncio.TaskGroup() as tasks:
+        async with (
+            played(settings, name) as twin,
+            one_process(twin.settings, data) as installation,
+            asyncio.TaskGroup() as tasks,
+        ):
             http = server(installation.app, host=settings.host, port=settings.port)
-            telling = tasks.create_task(_tell(installation, http, data, starting.stop))
+            telling = tasks.create_task(_tell(installation, http, data, twin, starting.stop))
             await run_until(stopping, installation.services, http, drain_s=settings.timeouts.drain)
             telling.cancel()
     finally:
@@ -69,15 +81,21 @@ async def _up(settings: Settings, data: Path) -> None:
     console.print(f"Stopped. The data stay in {data}.", markup=False)
 
 
-async def _tell(installation: OneProcess, http: Server, data: Path, ready: Callable[[], None]) -> None:
+async def _tell(
+    installation: OneProcess, http: Server, data: Path, twin: Played, ready: Callable[[], None]
+) -> None:
     """Say where everything is once it works, to people and to other commands."""
     while not http.started or installation.why_not() is not None:  # noqa: ASYNC110  readiness is asked
         await asyncio.sleep(0.01)
+    await twin.connect(installation, http.address)
     ready()
     database_url = installation.parts.settings.database_url.get_secret_value()
     note = Note(url=http.address, database_url=database_url, sim_address=installation.sim_address)
     with noted(data, note):
         _print_addresses(note, data)
+        if twin.page:
+            console.print(f"Or chat in a browser, as a customer: {twin.page}", markup=False, soft_wrap=True)
+        console.print("Stop with Ctrl-C.")
         await asyncio.Event().wait()
 
 
@@ -99,7 +117,6 @@ def _print_addresses(note: Note, data: Path) -> None:
     where = "" if data == DIRECTORY else f" --data {shlex.quote(str(data))}"
     console.print(f"  {program()} say{where} 'Is a cleaning free tomorrow?'", markup=False, soft_wrap=True)
     console.print("Your own business beside the demo's: leeway business create --help")
-    console.print("Stop with Ctrl-C.")
 
 
 def _refuse_taken(host: str, port: int) -> None:

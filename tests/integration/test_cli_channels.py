@@ -41,7 +41,7 @@ class Run(Protocol):
 
 
 @dataclass
-class Desk:
+class Shop:
     """The command line, and the rows that it works on."""
 
     run: Run
@@ -52,11 +52,11 @@ class Desk:
         return await self.accounts.address((await self.accounts.named(address, channel)).id)
 
     async def audited(self) -> str:
-        return json.dumps([[str(value) for value in row] for row in await self.rows.rows("audit_entry")])
+        return json.dumps([[str(value) for value in row] for row in await self.rows.rows("audit_log")])
 
 
 @pytest.fixture
-async def desk(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+async def shop(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
     key = new_key()
     env = environment(
         LEEWAY_DATABASE_URL=database_url, LEEWAY_SECRET_KEY=key, COLUMNS="200", LEEWAY_TELEGRAM_URL=NOWHERE,
@@ -82,55 +82,55 @@ async def desk(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     async with ground(database_url) as rows:
         await rows.business(slug="corner")
         await rows.business(slug="other")
-        yield Desk(run, rows, Accounts(owner, Vault(key)))
+        yield Shop(run, rows, Accounts(owner, Vault(key)))
     await owner.close()
 
 
-async def test_a_whatsapp_number_is_added_with_what_its_provider_gave(desk: Desk) -> None:
-    made = await desk.run(
+async def test_a_whatsapp_number_is_added_with_what_its_provider_gave(shop: Shop) -> None:
+    made = await shop.run(
         "channel", "add", "corner", *WHATSAPP, "--template", "reply", "--template-language", "en",
         LEEWAY_PUBLIC_BASE_URL="https://chat.corner.example",
     )  # fmt: skip
     assert "https://chat.corner.example/hooks/whatsapp/corner" in made.out
-    stored = await desk.stored("corner", "whatsapp")
+    stored = await shop.stored("corner", "whatsapp")
     assert [one.get_secret_value() for one in stored.secrets.inbound] == ["the-app-secret"]
     assert stored.secrets.outbound.get_secret_value() == "the-access-token"
     assert f"verify token     {stored.secrets.verify_token.get_secret_value()}" in made.out
     assert isinstance(stored.settings, WhatsApp)
     assert stored.settings.template is not None
-    row = await desk.rows.row("channel_account", channel="whatsapp")
+    row = await shop.rows.row("channel_account", channel="whatsapp")
     assert (row["provider_address"], row["own_number"]) == ("900000000000001", "+40700000100")
     assert not row["carrier_takes_cancel"]
-    audited = await desk.audited()
+    audited = await shop.audited()
     assert "channel.add" in audited
     for secret in (*SECRETS.values(), stored.secrets.verify_token.get_secret_value()):
         assert secret not in audited
 
 
-async def test_a_twilio_number_signs_with_the_token_and_sends_with_a_key(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", *TWILIO, "--api-key", "SK1", "--signature", "sha256")
-    stored = await desk.stored("corner", "twilio")
+async def test_a_twilio_number_signs_with_the_token_and_sends_with_a_key(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", *TWILIO, "--api-key", "SK1", "--signature", "sha256")
+    stored = await shop.stored("corner", "twilio")
     assert stored.secrets.inbound[0].get_secret_value() == "the-auth-token"
     assert stored.secrets.outbound.get_secret_value() == "the-key-secret"
     assert isinstance(stored.settings, Twilio)
-    assert (await desk.rows.row("channel_account", channel="twilio"))["carrier_takes_cancel"]
+    assert (await shop.rows.row("channel_account", channel="twilio"))["carrier_takes_cancel"]
     plain = (*TWILIO[:4], "--number", "+40700000201", "--address", "plain", "--no-carrier-takes-cancel")
-    await desk.run("channel", "add", "corner", *plain)
-    stored = await desk.stored("plain", "twilio")
+    await shop.run("channel", "add", "corner", *plain)
+    stored = await shop.stored("plain", "twilio")
     assert stored.secrets.outbound.get_secret_value() == "the-auth-token"
-    assert not (await desk.rows.row("channel_account", address="plain"))["carrier_takes_cancel"]
+    assert not (await shop.rows.row("channel_account", address="plain"))["carrier_takes_cancel"]
 
 
-async def test_a_bot_is_added_for_polling_or_told_what_is_missing(desk: Desk) -> None:
-    made = await desk.run("channel", "add", "corner", "--channel", "telegram")
+async def test_a_bot_is_added_for_polling_or_told_what_is_missing(shop: Shop) -> None:
+    made = await shop.run("channel", "add", "corner", "--channel", "telegram")
     assert "Set LEEWAY_PUBLIC_BASE_URL" in made.out
-    stored = await desk.stored("corner", "telegram")
-    assert (await desk.rows.row("channel_account", channel="telegram"))["provider_address"] == "4242"
+    stored = await shop.stored("corner", "telegram")
+    assert (await shop.rows.row("channel_account", channel="telegram"))["provider_address"] == "4242"
     assert stored.secrets.inbound[0].get_secret_value() not in made.out
     other = {"LEEWAY_CHANNEL_BOT_TOKEN": "4243:another"}
-    polls = await desk.run("channel", "add", "other", "--channel", "telegram", "--polling", **other)
+    polls = await shop.run("channel", "add", "other", "--channel", "telegram", "--polling", **other)
     assert "stored, but: " in polls.err  # Telegram can't be reached from here
-    assert (await desk.stored("other", "telegram")).settings.polling
+    assert (await shop.stored("other", "telegram")).settings.polling
 
 
 @pytest.mark.parametrize(
@@ -156,11 +156,11 @@ async def test_a_bot_is_added_for_polling_or_told_what_is_missing(desk: Desk) ->
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )  # fmt: skip
 async def test_nothing_is_stored_of_what_can_not_be(
-    desk: Desk, words: Sequence[str], env: dict[str, str], code: int, said: str
+    shop: Shop, words: Sequence[str], env: dict[str, str], code: int, said: str
 ) -> None:
-    ended = await desk.run("channel", "add", "corner", *words, fails=code, **env)
+    ended = await shop.run("channel", "add", "corner", *words, fails=code, **env)
     assert said in " ".join(ended.err.replace("│", " ").split())
-    assert not await desk.rows.rows("channel_account")
+    assert not await shop.rows.rows("channel_account")
 
 
 async def test_a_secret_is_asked_for_where_nobody_is_and_none_is_set(
@@ -172,130 +172,130 @@ async def test_a_secret_is_asked_for_where_nobody_is_and_none_is_set(
     assert "set LEEWAY_CHANNEL_APP_SECRET" in ended.err
 
 
-async def test_a_number_is_of_one_account(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", *WHATSAPP)
-    taken = await desk.run("channel", "add", "other", *WHATSAPP, fails=1)
+async def test_a_number_is_of_one_account(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", *WHATSAPP)
+    taken = await shop.run("channel", "add", "other", *WHATSAPP, fails=1)
     assert "900000000000001 on whatsapp belongs to an account already" in taken.err
-    again = await desk.run("channel", "add", "other", *WHATSAPP, "--address", "corner", fails=1)
+    again = await shop.run("channel", "add", "other", *WHATSAPP, "--address", "corner", fails=1)
     assert "There is a whatsapp account corner already" in again.err
 
 
-async def test_accounts_of_two_businesses_are_listed_each_with_its_state(desk: Desk) -> None:
+async def test_accounts_of_two_businesses_are_listed_each_with_its_state(shop: Shop) -> None:
     second = ("--phone-number-id", "900000000000002", "--number", "+40700000101", "--address", "second")
     third = ("--phone-number-id", "900000000000003", "--number", "+40700000102")
-    await desk.run("channel", "add", "corner", *WHATSAPP)
-    await desk.run("channel", "add", "corner", "--channel", "whatsapp", *second)
-    await desk.run("channel", "add", "other", "--channel", "whatsapp", *third)
-    await desk.run("channel", "disable", "second", "--why", "number moved")
-    found = json.loads((await desk.run("channel", "list", "--json")).out)
+    await shop.run("channel", "add", "corner", *WHATSAPP)
+    await shop.run("channel", "add", "corner", "--channel", "whatsapp", *second)
+    await shop.run("channel", "add", "other", "--channel", "whatsapp", *third)
+    await shop.run("channel", "disable", "second", "--why", "number moved")
+    found = json.loads((await shop.run("channel", "list", "--json")).out)
     told = [(one["business"], one["address"], one["state"], one["disabled_why"]) for one in found]
     assert told == [
         ("corner", "corner", "on", None), ("corner", "second", "disabled", "number moved"), ("other", "other", "on", None),
     ]  # fmt: skip
-    one = (await desk.run("channel", "list", "other")).out
+    one = (await shop.run("channel", "list", "other")).out
     assert "whatsapp other  other  on" in one
     assert "second" not in one
-    assert "off: number moved" in (await desk.run("channel", "list", "corner")).out
-    assert "no business nobody" in (await desk.run("channel", "list", "nobody", fails=1)).err
-    assert "is off already" in (await desk.run("channel", "disable", "second", fails=1)).err
-    await desk.run("channel", "enable", "whatsapp/second")
-    assert (await desk.rows.row("channel_account", address="second"))["disabled_why"] is None
-    audited = await desk.audited()
+    assert "off: number moved" in (await shop.run("channel", "list", "corner")).out
+    assert "no business nobody" in (await shop.run("channel", "list", "nobody", fails=1)).err
+    assert "is off already" in (await shop.run("channel", "disable", "second", fails=1)).err
+    await shop.run("channel", "enable", "whatsapp/second")
+    assert (await shop.rows.row("channel_account", address="second"))["disabled_why"] is None
+    audited = await shop.audited()
     assert "channel.disable" in audited
     assert "channel.enable" in audited
 
 
-async def test_the_channel_is_guessed_where_one_has_the_name(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", *WHATSAPP)
-    await desk.run("channel", "mode", "corner", "suggest")
-    await desk.run("channel", "add", "corner", "--channel", "sim")
-    unsure = await desk.run("channel", "mode", "corner", "off", fails=1)
+async def test_the_channel_is_guessed_where_one_has_the_name(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", *WHATSAPP)
+    await shop.run("channel", "mode", "corner", "suggest")
+    await shop.run("channel", "add", "corner", "--channel", "sim")
+    unsure = await shop.run("channel", "mode", "corner", "off", fails=1)
     assert "accounts corner on sim, whatsapp; say which with --channel" in unsure.err
-    assert "no account nobody" in (await desk.run("channel", "disable", "nobody", fails=1)).err
+    assert "no account nobody" in (await shop.run("channel", "disable", "nobody", fails=1)).err
 
 
-async def test_a_signing_secret_is_rotated_without_a_gap(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", "--callback-url", "https://example.com/leeway")
-    (first,) = (await desk.stored("corner", "generic")).secrets.inbound
-    rotated = await desk.run("channel", "rotate", "corner", "--inbound")
-    both = (await desk.stored("corner", "generic")).secrets.inbound
+async def test_a_signing_secret_is_rotated_without_a_gap(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", "--callback-url", "https://example.com/leeway")
+    (first,) = (await shop.stored("corner", "generic")).secrets.inbound
+    rotated = await shop.run("channel", "rotate", "corner", "--inbound")
+    both = (await shop.stored("corner", "generic")).secrets.inbound
     assert both[1] == first
     assert both[0].get_secret_value() in rotated.out
     assert (
-        "drop the old one first" in (await desk.run("channel", "rotate", "corner", "--inbound", fails=1)).err
+        "drop the old one first" in (await shop.run("channel", "rotate", "corner", "--inbound", fails=1)).err
     )
-    await desk.run("channel", "rotate", "corner", "--finish")
-    assert (await desk.stored("corner", "generic")).secrets.inbound == both[:1]
-    assert "no old one" in (await desk.run("channel", "rotate", "corner", "--finish", fails=1)).err
-    assert both[0].get_secret_value() not in await desk.audited()
-    await desk.run("channel", "rotate", "corner", fails=2)
-    await desk.run("channel", "rotate", "corner", "--inbound", "--outbound", fails=2)
+    await shop.run("channel", "rotate", "corner", "--finish")
+    assert (await shop.stored("corner", "generic")).secrets.inbound == both[:1]
+    assert "no old one" in (await shop.run("channel", "rotate", "corner", "--finish", fails=1)).err
+    assert both[0].get_secret_value() not in await shop.audited()
+    await shop.run("channel", "rotate", "corner", fails=2)
+    await shop.run("channel", "rotate", "corner", "--inbound", "--outbound", fails=2)
 
 
-async def test_a_providers_secret_is_asked_for_and_the_others_stay(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", *WHATSAPP)
-    before = (await desk.stored("corner", "whatsapp")).secrets
-    same = await desk.run("channel", "rotate", "corner", "--inbound", fails=1)
+async def test_a_providers_secret_is_asked_for_and_the_others_stay(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", *WHATSAPP)
+    before = (await shop.stored("corner", "whatsapp")).secrets
+    same = await shop.run("channel", "rotate", "corner", "--inbound", fails=1)
     assert "has that secret already" in same.err
     fresh = {"LEEWAY_CHANNEL_ACCESS_TOKEN": "another-token"}
-    assert "another-token" not in (await desk.run("channel", "rotate", "corner", "--outbound", **fresh)).out
-    after = (await desk.stored("corner", "whatsapp")).secrets
+    assert "another-token" not in (await shop.run("channel", "rotate", "corner", "--outbound", **fresh)).out
+    after = (await shop.stored("corner", "whatsapp")).secrets
     assert after.outbound is not None
     assert after.outbound.get_secret_value() == "another-token"
     assert (after.inbound, after.verify_token) == (before.inbound, before.verify_token)
-    empty = await desk.run("channel", "rotate", "corner", "--inbound", fails=1, LEEWAY_CHANNEL_APP_SECRET="")
+    empty = await shop.run("channel", "rotate", "corner", "--inbound", fails=1, LEEWAY_CHANNEL_APP_SECRET="")
     assert "is empty" in empty.err
 
 
-async def test_the_token_of_another_bot_is_refused(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", "--channel", "telegram")
+async def test_the_token_of_another_bot_is_refused(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", "--channel", "telegram")
     other = {"LEEWAY_CHANNEL_BOT_TOKEN": "4243:another"}
     assert (
-        "another bot" in (await desk.run("channel", "rotate", "corner", "--outbound", fails=1, **other)).err
+        "another bot" in (await shop.run("channel", "rotate", "corner", "--outbound", fails=1, **other)).err
     )
 
 
-async def test_a_test_says_what_is_missing_and_fails(desk: Desk) -> None:
-    await desk.run("channel", "add", "corner", *TWILIO)
-    ended = await desk.run("channel", "test", "corner", "--channel", "twilio", fails=1)
+async def test_a_test_says_what_is_missing_and_fails(shop: Shop) -> None:
+    await shop.run("channel", "add", "corner", *TWILIO)
+    ended = await shop.run("channel", "test", "corner", "--channel", "twilio", fails=1)
     assert "FIX  Twilio can't be reached" in ended.out
     assert "FIX  LEEWAY_PUBLIC_BASE_URL is not set" in ended.out
     inside = {"LEEWAY_PUBLIC_BASE_URL": "https://10.0.0.1"}
     assert (
         "must be https and a public name"
-        in (await desk.run("channel", "test", "corner", fails=1, **inside)).out
+        in (await shop.run("channel", "test", "corner", fails=1, **inside)).out
     )
-    await desk.run("channel", "add", "corner", "--channel", "sim", "--address", "line")
-    assert "ok " in (await desk.run("channel", "test", "line")).out
+    await shop.run("channel", "add", "corner", "--channel", "sim", "--address", "line")
+    assert "ok " in (await shop.run("channel", "test", "line")).out
 
 
-async def test_a_new_id_is_linked_to_who_it_was_or_refused(desk: Desk) -> None:
-    account = await desk.rows.account(await desk.rows.business(slug="third"), address="line")
-    old = await desk.rows.conversation(account, user_id="+40700000001")
-    fresh = await desk.rows.conversation(account, user_id="+40700000002")
-    business = (await desk.rows.state(old))["business"]
+async def test_a_new_id_is_linked_to_who_it_was_or_refused(shop: Shop) -> None:
+    account = await shop.rows.account(await shop.rows.business(slug="third"), address="line")
+    old = await shop.rows.conversation(account, user_id="+40700000001")
+    fresh = await shop.rows.conversation(account, user_id="+40700000002")
+    business = (await shop.rows.state(old))["business"]
     changes = {}
     for new in ("+40700000002", "+40700000003"):
         changes[new] = new_id()
-        await desk.rows.insert(
+        await shop.rows.insert(
             "identity_change", id=changes[new], business=business, account=account,
             old_user_id="+40700000001", new_user_id=new,
         )  # fmt: skip
-    assert len(json.loads((await desk.run("identities", "list", "--json", "--business", "third")).out)) == 2
-    version = (await desk.rows.state(fresh))["version"]
-    await desk.run("identities", "link", str(changes["+40700000002"]))
-    customer = (await desk.rows.row("conversation", id=old))["customer"]
-    assert (await desk.rows.row("conversation", id=fresh))["customer"] == customer
-    assert (await desk.rows.row("channel_identity", conversation=fresh))["customer"] == customer
-    assert (await desk.rows.state(fresh))["version"] > version
-    again = await desk.run("identities", "refuse", str(changes["+40700000002"]), fails=1)
+    assert len(json.loads((await shop.run("identities", "list", "--json", "--business", "third")).out)) == 2
+    version = (await shop.rows.state(fresh))["version"]
+    await shop.run("identities", "link", str(changes["+40700000002"]))
+    customer = (await shop.rows.row("conversation", id=old))["customer"]
+    assert (await shop.rows.row("conversation", id=fresh))["customer"] == customer
+    assert (await shop.rows.row("channel_identity", conversation=fresh))["customer"] == customer
+    assert (await shop.rows.state(fresh))["version"] > version
+    again = await shop.run("identities", "refuse", str(changes["+40700000002"]), fails=1)
     assert "is linked already" in again.err
-    unseen = await desk.run("identities", "link", str(changes["+40700000003"]), fails=1)
+    unseen = await shop.run("identities", "link", str(changes["+40700000003"]), fails=1)
     assert "has not written yet" in unseen.err
-    await desk.run("identities", "refuse", str(changes["+40700000003"]))
-    assert "waits for a decision" in (await desk.run("identities", "list")).out
-    assert "is no id" in (await desk.run("identities", "link", "nonsense", fails=1)).err
-    assert "There is no change" in (await desk.run("identities", "link", str(new_id()), fails=1)).err
-    audited = await desk.audited()
+    await shop.run("identities", "refuse", str(changes["+40700000003"]))
+    assert "waits for a decision" in (await shop.run("identities", "list")).out
+    assert "is no id" in (await shop.run("identities", "link", "nonsense", fails=1)).err
+    assert "There is no change" in (await shop.run("identities", "link", str(new_id()), fails=1)).err
+    audited = await shop.audited()
     assert "identity.link" in audited
     assert "+4070000000" not in audited
