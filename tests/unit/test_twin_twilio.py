@@ -45,8 +45,8 @@ class Caller:
     http: httpx2.AsyncClient
     receiver: Receiver
 
-    async def ask(self, method: str, below: str, form: dict[str, str] | None = None, *, auth: tuple[str, str] = (SID, TOKEN), **query: Any) -> Any:  # fmt: skip
-        answer = await self.http.request(method, f"{self.url}/2010-04-01/Accounts/{SID}{below}", data=form, params=query or None, auth=auth)  # fmt: skip
+    async def ask(self, method: str, below: str, form: dict[str, str] | None = None, *, auth: tuple[str, str] = (SID, TOKEN), asked: dict[str, Any] | None = None) -> Any:  # fmt: skip
+        answer = await self.http.request(method, f"{self.url}/2010-04-01/Accounts/{SID}{below}", data=form, params=asked, auth=auth)  # fmt: skip
         return answer.status_code, answer.json()
 
     async def send(self, **form: str) -> tuple[int, int | None]:
@@ -142,14 +142,13 @@ async def test_what_is_sent_in_an_outage_is_listed_newest_first_and_in_pages(cal
         sent.append(await caller.twin.write(ANA, f"Message {n}"))
     assert not caller.receiver.posted
     since = caller.twin.messages[sent[1]].at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    status, page = await caller.ask(
-        "GET", "/Messages.json", **{"To": OURS, "DateSent>": since, "PageSize": 3}
-    )
+    asked = {"To": OURS, "DateSent>": since, "PageSize": 3}
+    status, page = await caller.ask("GET", "/Messages.json", asked=asked)
     assert [one["sid"] for one in page["messages"]] == sent[:1:-1]
     following = await caller.http.get(caller.url + page["next_page_uri"], auth=(SID, TOKEN))
     assert [one["sid"] for one in following.json()["messages"]] == sent[1:2]
     assert (status, following.json()["next_page_uri"]) == (200, None)
-    _, none = await caller.ask("GET", "/Messages.json", To=f"whatsapp:{OURS}")
+    _, none = await caller.ask("GET", "/Messages.json", asked={"To": f"whatsapp:{OURS}"})
     assert none["messages"] == []
 
 
