@@ -26,6 +26,7 @@ from services.agent.engines.outcome import (
     Stopped,
 )
 from services.agent.engines.tool_loop import ToolLoop
+from services.agent.listening import Listening
 from services.agent.ports import Commit, Receipt, Turns, TurnState
 from services.agent.questions import Questions
 from services.agent.reminded import Reminded
@@ -46,7 +47,7 @@ log = structlog.get_logger(__name__)
 class Answering:
     """The work of one turn, of any."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is a part of its work
         self,
         *,
         turns: Turns,
@@ -57,6 +58,7 @@ class Answering:
         packs: Mapping[str, Pack],
         metrics: Metrics,
         reminded: Reminded | None = None,  # None: no reminders are sent, and their buttons are nobody's
+        listening: Listening | None = None,  # None: the model is given text alone
     ) -> None:
         self._turns = turns
         self._questions = questions
@@ -66,6 +68,7 @@ class Answering:
         self._packs = packs
         self._metrics = metrics
         self._reminded = reminded
+        self._listening = listening
 
     async def answer(self, turn: Turn) -> None:
         """Decide, match, or understand; and commit. Raises Unavailable when what it needs is away."""
@@ -78,6 +81,15 @@ class Answering:
         if turn.taken.is_taken_back:
             await self._committer.commit(silent(turn, "deleted"))
             return
+        if self._listening is not None:
+            if self._listening.waits(turn):
+                await self._listening.let_wait(turn)
+                return
+            heard = await self._listening.hear(turn)
+            if isinstance(heard, Stopped):
+                await self._conclude(turn, heard, clears=False)
+                return
+            turn = heard
         if turn.taken.nothing_to_read and turn.taken.button is None and not turn.left_unsaid:
             await self._cannot_read(turn)
             return

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from services.agent.adapters.postgres_clocks import PostgresClocks
+from services.agent.adapters.postgres_parts import PostgresParts
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.answering import Answering
 from services.agent.checks import Checks
@@ -16,11 +17,13 @@ from services.agent.engines.tool_loop import ToolLoop
 from services.agent.evidence import Sealing
 from services.agent.execution import Executor
 from services.agent.handler import Agent
+from services.agent.listening import Listening
 from services.agent.questions import Questions
 from services.agent.reminded import Reminded
 from services.agent.reminding import Reminders
 from shared.database import queries_of
 from shared.errors import Misconfigured
+from shared.llm.configured import media_types
 from shared.llm.costs import has_price
 from shared.llm.port import Model
 from shared.packs import Pack
@@ -50,6 +53,7 @@ async def wire(
 ) -> Service:
     """The agent on these parts, present as a worker, ready to run."""
     settings, timeouts = parts.settings, parts.settings.timeouts
+    types = media_types(settings)
     presence = Presence(settings.database_url.get_secret_value(), Stage.AGENT, timeouts)
     await presence.enter()
     undertaker = Undertaker(settings.database_url.get_secret_value(), timeouts)
@@ -89,6 +93,15 @@ async def wire(
         committer=committer,
         packs=packs,
         metrics=parts.metrics,
+        listening=Listening(
+            record=PostgresParts(parts.database),
+            calling=calling,
+            turns=turns,
+            media=settings.media,
+            types=types,
+        )
+        if settings.media
+        else None,
         reminded=Reminded(reminders=record, checks=checks, committer=committer, packs=packs),
     )
     agent = Agent(

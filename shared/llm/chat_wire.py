@@ -17,10 +17,13 @@ from shared.llm.port import (
     ToolResult,
     ToolSpec,
     Usage,
+    UserMedia,
     UserText,
 )
 from shared.llm.wire import (
     NoAnswerError,
+    audio_out,
+    data_url,
     mapping,
     no_answer,
     problem_of,
@@ -76,9 +79,19 @@ def messages_out(request: Request) -> list[dict[str, Any]]:
                 )
             case ToolResult(call_id=call_id, content=content):
                 out.append({"role": "tool", "tool_call_id": call_id, "content": content})
+            case UserMedia():
+                out.append({"role": "user", "content": media_out(message)})
             case UserText(text=text, role=role) | AssistantText(text=text, role=role):
                 out.append({"role": role, "content": text})
     return out
+
+
+def media_out(message: UserMedia) -> list[dict[str, Any]]:
+    """Our words and the recording or picture, as Chat Completions spells them."""
+    told: dict[str, Any] = {"type": "text", "text": message.text}
+    if message.is_audio:
+        return [told, {"type": "input_audio", "input_audio": audio_out(message)}]
+    return [told, {"type": "image_url", "image_url": {"url": data_url(message)}}]
 
 
 def is_ours(raw: Sequence[Mapping[str, Any]]) -> bool:

@@ -15,6 +15,8 @@ from shared.llm.mock import PROVIDER as MOCK
 from shared.llm.mock import MockModel
 from shared.llm.port import Model
 from shared.llm.profiles import COMPATIBLE, PROFILES, Profile
+from shared.media import MEDIUM, TYPES
+from shared.messages import PartKind
 from shared.packs import Pack
 from shared.settings import Settings
 
@@ -81,6 +83,24 @@ async def configured_model(
     )
     await model.warm_up()
     return GuardedModel(model, clock=clock or SystemClock())
+
+
+def media_types(settings: Settings) -> frozenset[str]:
+    """The types of recordings and pictures that the model is given. Raises Misconfigured for what it is known not to take."""
+    choice = parse(settings.llm)
+    if choice.word == MOCK:
+        takes = dict(TYPES)
+    else:
+        profile = PROFILES[choice.word]
+        pictures = TYPES[PartKind.IMAGE] if profile.sees else frozenset()
+        takes = {PartKind.AUDIO: profile.hears, PartKind.IMAGE: pictures}
+    named = [kind for kind, medium in MEDIUM.items() if medium in settings.media]
+    if refused := [MEDIUM[kind].value for kind in named if not takes[kind]]:
+        raise Misconfigured(
+            f"LEEWAY_MEDIA names {' and '.join(refused)}, which LLM={choice.word}:… does not take; "
+            "leave it out, or choose another model."
+        )
+    return frozenset().union(*(takes[kind] for kind in named))
 
 
 def _key(settings: Settings, profile: Profile, choice: Choice) -> SecretStr | None:

@@ -8,9 +8,23 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from shared.llm.port import NEVER_BILLED, AssistantCalls, Model, ModelFailure, Request, ToolResult, Usage
+from shared.llm.port import (
+    NEVER_BILLED,
+    AssistantCalls,
+    Model,
+    ModelFailure,
+    Request,
+    ToolResult,
+    Usage,
+    UserMedia,
+)
 
 BYTES_PER_TOKEN = 3  # of UTF-8. English has some 4, Romanian 3: an estimate must not be too low
+AUDIO_TOKENS_MAX = (
+    120_000  # AUDIO_BYTES_MAX of AMR, the densest, at the 32 tokens a second that Gemini counts
+)
+IMAGE_TOKENS_MAX = 8_000  # of one picture in full detail, by any provider's count
+AUDIO_BYTES_MAX = 2 * 1024 * 1024  # given to a model: the bound above holds for no more
 TOKENS_PER_MESSAGE = 8  # what roles and borders take
 
 
@@ -56,6 +70,10 @@ def tokens(request: Request) -> int:
             case AssistantCalls(text=text, calls=calls, raw=raw):
                 read += sum(_bytes(call.name) + _bytes(call.arguments) for call in calls)
                 read += max(_bytes(text or ""), len(_json(raw)))
+            case UserMedia(text=text):
+                read += _bytes(text) + BYTES_PER_TOKEN * (
+                    AUDIO_TOKENS_MAX if message.is_audio else IMAGE_TOKENS_MAX
+                )
             case _:
                 read += _bytes(message.text)
     for tool in request.tools:

@@ -18,11 +18,13 @@ from shared.llm.port import (
     Request,
     ToolResult,
     Usage,
+    UserMedia,
 )
 from shared.packs import Pack
 
 PROVIDER = "mock"
 MODEL = "mock-rules"
+MARKER = b"mock-words:"  # in a recording or a picture: the mock takes what follows for its words
 CHARS_PER_TOKEN = 4  # the usual estimate; the same text always counts the same
 
 
@@ -51,7 +53,11 @@ class MockModel:
             await asyncio.sleep(min(self._latency_s, timeout_s))
             if self._latency_s > timeout_s:
                 raise ModelFailure(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s", model=MODEL)
-        answer = self._pack_of(request).mock_answer(request)
+        last = request.messages[-1] if request.messages else None
+        if isinstance(last, UserMedia):
+            answer = Answer(text=words_in(last.content))
+        else:
+            answer = self._pack_of(request).mock_answer(request)
         calls = unique_calls(answer.calls, request.messages)
         return replace(
             answer,
@@ -77,6 +83,11 @@ class MockModel:
         if len(self._packs) == 1:
             return next(iter(self._packs.values()))
         raise ModelFailure(FailureKind.REFUSED, "no installed pack has the request's tools", model=MODEL)
+
+
+def words_in(content: bytes) -> str:
+    """What the mock hears or sees: the text behind the marker; nothing without one."""
+    return content.partition(MARKER)[2].decode(errors="replace")
 
 
 def count(request: Request, answer: Answer) -> Usage:

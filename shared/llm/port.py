@@ -32,6 +32,20 @@ class UserText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserMedia:
+    """A recording or a picture, with words of ours that say what is to be done with it."""
+
+    text: str
+    content: bytes
+    mime: str
+    role: Literal["user"] = "user"
+
+    @property
+    def is_audio(self) -> bool:
+        return self.mime.startswith("audio/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantText:
     """Something our side said before, by the bot or by a person."""
 
@@ -59,7 +73,7 @@ class ToolResult:
     role: Literal["tool"] = "tool"
 
 
-Message = UserText | AssistantText | AssistantCalls | ToolResult
+Message = UserText | UserMedia | AssistantText | AssistantCalls | ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from typing import Any
 
 from shared.llm.dialect import ROOM_TOKENS, TEMPERATURE, Api, Dialect
 from shared.llm.schemas import SchemaForm
+from shared.media import TYPES
+from shared.messages import PartKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,8 @@ class Profile:
     schemas: SchemaForm = SchemaForm.AS_IS
     cache_key: str | None = None
     customer: str | None = None
+    hears: frozenset[str] = frozenset()  # types of recordings, as its page on audio lists them
+    sees: bool = True  # JPEG, PNG and WebP
     models: Sequence[Models] = (Models(names=".*"),)  # the first that matches
 
     def dialect(self, model: str) -> Dialect:
@@ -78,6 +82,8 @@ _OPENAI_MODELS = (
     Models(names=r".*"),  # gpt-4 and older: reasoning is no word there
 )
 
+_MP3_AND_WAV = frozenset({"audio/mpeg", "audio/wav"})  # all that OpenAI's input_audio names
+
 OPENAI = Profile(
     word="openai",
     provider="openai",
@@ -91,6 +97,7 @@ OPENAI = Profile(
     schemas=SchemaForm.STRICT,
     cache_key="prompt_cache_key",
     customer="safety_identifier",
+    hears=_MP3_AND_WAV,
     models=_OPENAI_MODELS,
 )
 
@@ -106,6 +113,7 @@ OPENAI_CHAT = Profile(
     schemas=SchemaForm.STRICT,
     cache_key="prompt_cache_key",
     customer="safety_identifier",
+    hears=_MP3_AND_WAV,
     models=_OPENAI_MODELS,  # from gpt-5.6 on, tools are taken here only with reasoning off
 )
 
@@ -116,6 +124,7 @@ GEMINI = Profile(
     key="GEMINI_API_KEY",
     listed="google",
     schemas=SchemaForm.FLAT,
+    hears=_MP3_AND_WAV | {"audio/ogg", "audio/aac"},
     models=(
         Models(names=r"gemini-2\.5-flash.*", effort="none"),
         Models(names=r"gemini-2\.5.*", effort="low", room=ROOM_TOKENS),
@@ -133,6 +142,7 @@ DEEPSEEK = Profile(
     key="DEEPSEEK_API_KEY",
     listed="deepseek",
     limit=("max_tokens", None),
+    sees=False,
     fixed={"thinking": {"type": "disabled"}},  # on by default, and it would ignore the temperature
 )
 
@@ -149,6 +159,7 @@ COMPATIBLE = Profile(
     provider="openai-compatible",
     base_url="",  # part of LLM=openai-compatible:MODEL@URL
     key="OPENAI_COMPATIBLE_API_KEY",
+    hears=TYPES[PartKind.AUDIO],  # whatever its server takes
 )
 
 PROFILES: Mapping[str, Profile] = {

@@ -18,11 +18,14 @@ from shared.llm.port import (
     ToolResult,
     ToolSpec,
     Usage,
+    UserMedia,
     UserText,
 )
 from shared.llm.wire import (
     RESPONSES_NAMES,
     NoAnswerError,
+    audio_out,
+    data_url,
     mapping,
     no_answer,
     problem_of,
@@ -62,9 +65,19 @@ def items_out(request: Request) -> list[dict[str, Any]]:
                 out += [call_out(call) for call in calls]
             case ToolResult(call_id=call_id, content=content):
                 out.append({"type": "function_call_output", "call_id": call_id, "output": content})
+            case UserMedia():
+                out.append({"role": "user", "content": media_out(message)})
             case UserText(text=text, role=role) | AssistantText(text=text, role=role):
                 out.append({"role": role, "content": text})
     return out
+
+
+def media_out(message: UserMedia) -> list[dict[str, Any]]:
+    """Our words and the recording or picture, as Responses spells them."""
+    told: dict[str, Any] = {"type": "input_text", "text": message.text}
+    if message.is_audio:
+        return [told, {"type": "input_audio", "input_audio": audio_out(message)}]
+    return [told, {"type": "input_image", "image_url": data_url(message), "detail": "auto"}]
 
 
 def is_ours(raw: Sequence[Mapping[str, Any]]) -> bool:

@@ -1,5 +1,6 @@
 """What both interfaces say in the same way: names, tokens, problems. No I/O, and no trust in what comes in."""
 
+import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from shared.llm.port import UNTOLD, FailureKind, ModelFailure, Usage
+from shared.llm.port import UNTOLD, FailureKind, ModelFailure, Usage, UserMedia
 
 TOKENS_MAX = 2**31 - 1  # what the metering table's columns hold
 NAME_CHARS_MAX = 200
@@ -194,3 +195,17 @@ def _one_line(value: object) -> str:
         return ""
     line = " ".join(str(value)[: 4 * DETAIL_CHARS_MAX].split())
     return "".join(char if char.isprintable() else "�" for char in line)[:DETAIL_CHARS_MAX]
+
+
+_FORMATS: Mapping[str, str] = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
+
+
+def audio_out(message: UserMedia) -> dict[str, str]:
+    """A recording as both interfaces spell it: base64, and its format by the usual file ending."""
+    ending = _FORMATS.get(message.mime, message.mime.partition("/")[2])
+    return {"data": base64.b64encode(message.content).decode(), "format": ending}
+
+
+def data_url(message: UserMedia) -> str:
+    """A picture as a data URL (RFC 2397)."""
+    return f"data:{message.mime};base64,{base64.b64encode(message.content).decode()}"

@@ -203,6 +203,7 @@ class Turn:
     open_call: CallId | None = None
     stored_answers: tuple[str, ...] = ()  # of earlier attempts, the first iterations in order
     stored_calls: tuple[StoredCall, ...] = ()
+    calls_to_hear: int = 0  # of the model's, made for the words of its media before it was understood
 
     @property
     def mode(self) -> Mode:

@@ -46,14 +46,18 @@ class Calling:
     call_timeout_s: float
 
     async def call(
-        self, turn: Turn, request: Request, *, n: int, so_far: SoFar
+        self, turn: Turn, request: Request, *, n: int, so_far: SoFar, gives_way: bool = True
     ) -> Metered | Falls | Overtaken | Stopped:
-        """Iteration `n`: an answer with its open record, or why there is none. Stores what is not stored yet."""
+        """Iteration `n`: an answer with its open record, or why there is none. Stores what is not stored yet.
+
+        `gives_way`: not made any more once the customer wrote again."""
         for try_ in range(1, TRIES_MAX + 1):
             call = turn.open_call if n == 1 and try_ == 1 else None
             if call is None:
                 call = CallId(new_id())
-                barred = await self._begin(turn, request, call, n=n, try_=try_, so_far=so_far)
+                barred = await self._begin(
+                    turn, request, call, n=n, try_=try_, so_far=so_far, gives_way=gives_way
+                )
                 if barred is not None:
                     return barred
             result = await self._attempt(turn, request, call, n=n)
@@ -65,7 +69,7 @@ class Calling:
         return Falls(reason=FallbackReason.MODEL_FAILED, so_far=so_far)
 
     async def _begin(
-        self, turn: Turn, request: Request, call: CallId, *, n: int, try_: int, so_far: SoFar
+        self, turn: Turn, request: Request, call: CallId, *, n: int, try_: int, so_far: SoFar, gives_way: bool
     ) -> Falls | Overtaken | Stopped | None:
         reserved = self._reserve_usd(request) if turn.business.caps.any else None
         if reserved is not None and not await self.turns.reserve(
@@ -81,12 +85,17 @@ class Calling:
                     turn, _closed(call, n, error="stopped before it was made", cost=NOTHING)
                 )
             return Stopped()
-        if not so_far.trace.receipts and _overtaken(turn, going):
+        if gives_way and not so_far.trace.receipts and _overtaken(turn, going):
             await self.turns.end_call(
                 turn, _closed(call, n, error="overtaken before it was made", cost=NOTHING)
             )
             return Overtaken(so_far=so_far)
         return None
+
+    async def unmade(self, turn: Turn) -> None:
+        """The call that the claim opened is not made: closed, and free."""
+        if turn.open_call is not None:
+            await self.turns.end_call(turn, _closed(turn.open_call, 1, error="not made", cost=NOTHING))
 
     def _reserve_usd(self, request: Request) -> Decimal:
         """What the call may cost at most; an unknown price reserves a fixed sum."""

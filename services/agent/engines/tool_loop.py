@@ -125,14 +125,15 @@ class ToolLoop:
         )
         await self._remember(work)
         corrected = False
-        for n in range(1, CALLS_MAX + 1):
+        last = CALLS_MAX - question.turn.calls_to_hear
+        for n in range(1, last + 1):
             got = await self._iteration(work, n=n)
             if not isinstance(got, Metered | Answer):
                 return got
             answer = got if isinstance(got, Answer) else got.answer
             if not answer.calls or answer.finish in NOT_WHOLE:
                 ending = _ending(work, answer, got)
-                if corrected or n == CALLS_MAX or not (isinstance(ending, Said) and ending.unbacked):
+                if corrected or n == last or not (isinstance(ending, Said) and ending.unbacked):
                     return ending
                 corrected = True
                 note = NOTHING_ASKED if work.receipts else NOTHING_DONE
