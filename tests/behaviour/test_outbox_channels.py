@@ -418,6 +418,17 @@ async def test_when_it_was_taken_and_its_segments_are_stored_whatever_comes_firs
     assert (row["taken_at"], row["segments"]) == (TAKEN, 3)
 
 
+async def test_the_earliest_time_that_was_told_counts(place: Ground, outbox: PostgresOutbox) -> None:
+    """A yes that came before our own note of the sending is younger than it."""
+    _, outbound = await answered(place, await line(place, "whatsapp"))
+    claimed = await claim_one(outbox, outbound)
+    await status(place, claimed, [Status(status="sent", correlation=str(claimed.attempt), at=TAKEN)])
+    late = Accepted(provider_id="p1", taken_at=TAKEN + timedelta(hours=1))
+    await outbox.settle([settlement(claimed, late)])
+    row = await place.row("send_attempt")
+    assert (row["taken_at"], row["provider_id"]) == (TAKEN, "p1")
+
+
 # An outcome that nobody knew, settled by a status
 
 
@@ -501,14 +512,16 @@ async def test_statuses_and_the_answer_in_every_order_end_in_the_highest(
                     await outbox.settle([settlement(claimed, Accepted(provider_id=provider))])
                 else:
                     own = provider if named != "by correlation" else None
-                    await status(
-                        place,
-                        claimed,
-                        [Status(status=name, correlation=str(claimed.attempt), provider_id=own)],
-                    )
+                    at = TAKEN + timedelta(
+                        seconds=STATUSES[name]
+                    )  # lower ones tell of earlier, whenever they come
+                    said = Status(status=name, correlation=str(claimed.attempt), provider_id=own, at=at)
+                    await status(place, claimed, [said])
             row = await place.row("outbound", id=outbound)
             assert row["state"] == highest(order), order
-            assert (await place.row("send_attempt", outbound=outbound))["provider_id"] == provider
+            attempt = await place.row("send_attempt", outbound=outbound)
+            ends = "failed" if row["state"] == "draft" else row["state"]
+            assert (attempt["provider_id"], attempt["state"]) == (provider, ends), order
     assert played == 261
 
 
