@@ -299,3 +299,18 @@ async def test_a_new_id_is_linked_to_who_it_was_or_refused(shop: Shop) -> None:
     audited = await shop.audited()
     assert "identity.link" in audited
     assert "+4070000000" not in audited
+
+
+async def test_doctor_says_which_accounts_get_no_messages_are_off_or_lack_a_secret(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leeway.doctor.configure_logs", lambda **_: None)
+    await shop.run("channel", "add", "corner", *TWILIO)
+    await shop.run("channel", "add", "corner", *WHATSAPP)
+    await shop.run("channel", "disable", "whatsapp/corner", "--why", "number moved")
+    vault = shop.accounts._vault
+    await shop.rows.set("channel_account", {"channel": "whatsapp"}, secrets=vault.seal({"inbound": ["x"]}))
+    said = (await shop.run("doctor", fails=1, LEEWAY_AMQP_URL="amqp://127.0.0.1:1")).out
+    assert "twilio corner gets no messages: LEEWAY_PUBLIC_BASE_URL is not set" in said
+    assert "whatsapp corner is off, number moved" in said
+    assert "whatsapp corner lacks what it sends with, the verify token" in said
