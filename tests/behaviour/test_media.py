@@ -81,3 +81,10 @@ async def test_secrets_of_another_key_hold_up_nothing_else(place: Ground) -> Non
     media = PostgresMedia(place.database, Vault(new_key()))
     (one,) = await media.claim(most=8)
     assert one.secrets.outbound is None
+
+
+async def test_a_part_that_another_session_holds_is_passed_over(place: Ground) -> None:
+    held, free = await due(place), await due(place)
+    async with place.held("media_part", "message", [held]), asyncio.timeout(2):
+        claimed = await PostgresMedia(place.database, VAULT).claim(most=8)
+    assert [one.message for one in claimed] == [free]

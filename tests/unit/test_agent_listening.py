@@ -24,7 +24,7 @@ from shared.media import TYPES, Medium
 from shared.messages import MessageKind, PartKind
 from shared.telemetry.metrics import Metrics
 from tests.support.factories import NOON, SetClock, heard, pending, turn
-from tests.support.kiosk import dials
+from tests.support.kiosk import Kiosk, dials
 from tests.support.memory_turns import MemoryTurns
 
 OGG = b"OggS" + b"\0" * 30
@@ -215,3 +215,9 @@ async def test_content_is_waited_for_and_not_for_long(age_s: int, waits: bool) -
     await patient.let_wait(one)
     assert turns.released == [timedelta(seconds=1)]
     assert [(call.error, call.cost_usd) for call in turns.ended_calls] == [("not made", Decimal(0))]
+
+
+async def test_calls_for_hearing_count_among_the_turns_four() -> None:
+    kiosk = Kiosk(*[{"calls": [{"name": "find_slots", "arguments": {}}]}] * 9)
+    await kiosk.answer(turn(heard(), calls_to_hear=HEARING_MAX))
+    assert len(kiosk.asked) == 1
