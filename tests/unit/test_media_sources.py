@@ -29,7 +29,7 @@ Handler = Callable[[httpx2.Request], httpx2.Response]
 
 
 def wanted(channel: str, reference: str = "55", **more: Any) -> Wanted:
-    plain = {
+    plain: dict[str, Any] = {
         "message": MessageId(new_id()),
         "n": 1,
         "business": BusinessId(1),
