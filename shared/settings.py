@@ -1,7 +1,7 @@
 """The environment, read once and checked at start: every problem in one message that names its variable."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -9,6 +9,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from shared.errors import Misconfigured
 from shared.llm.tariffs import Tariff, read_tariffs
 from shared.media import Medium
+
+CHANNEL_PREFIX: Final = "LEEWAY_CHANNEL_"
 
 # Nought would turn a time-out of Postgres off.
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -125,6 +127,18 @@ class Simulation(BaseSettings):
     model_config = SettingsConfigDict(env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True)
 
     autonomy: str | None = Field(default=None, validation_alias="AUTONOMY")
+
+
+class ChannelSecrets(BaseSettings):
+    """What `leeway channel` alone reads: secrets of providers, for who has no terminal to type them at."""
+
+    model_config = SettingsConfigDict(env_prefix=CHANNEL_PREFIX, extra="ignore", frozen=True)
+
+    app_secret: SecretStr | None = None
+    access_token: SecretStr | None = None
+    auth_token: SecretStr | None = None
+    api_key_secret: SecretStr | None = None
+    bot_token: SecretStr | None = None
 
 
 def load_settings(**overrides: object) -> Settings:

@@ -2,33 +2,18 @@
 
 import secrets
 import sys
-from typing import Final
 
 import typer
 from pydantic import SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import Misconfigured
-
-PREFIX: Final = "LEEWAY_CHANNEL_"
-
-
-class Told(BaseSettings):
-    """What the environment says, for who has no terminal."""
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
-
-    app_secret: SecretStr | None = None
-    access_token: SecretStr | None = None
-    auth_token: SecretStr | None = None
-    api_key_secret: SecretStr | None = None
-    bot_token: SecretStr | None = None
+from shared.settings import CHANNEL_PREFIX, ChannelSecrets
 
 
 def ask(name: str, what: str) -> str:
-    """The secret of that name in `Told`. Raises Misconfigured for an empty one, and where nobody can be asked."""
-    told: SecretStr | None = getattr(Told(), name)
-    variable = f"{PREFIX}{name.upper()}"
+    """The secret of that name in `ChannelSecrets`. Raises Misconfigured for an empty one, and where nobody can be asked."""
+    told: SecretStr | None = getattr(ChannelSecrets(), name)
+    variable = f"{CHANNEL_PREFIX}{name.upper()}"
     if told is not None:
         given, where = told.get_secret_value(), variable
     elif sys.stdin.isatty():
