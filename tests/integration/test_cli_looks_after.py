@@ -85,7 +85,10 @@ async def test_doctor_says_what_to_do(empty_database_url: str, amqp_url: str, tm
 
 async def test_doctor_goes_on_when_one_thing_is_away(empty_database_url: str, tmp_path: Path) -> None:
     env = environment(
-        LEEWAY_DATABASE_URL=empty_database_url, LEEWAY_AMQP_URL=NOWHERE, LEEWAY_SECRET_KEY="x", LLM="openai:gpt"
+        LEEWAY_DATABASE_URL=empty_database_url,
+        LEEWAY_AMQP_URL=NOWHERE,
+        LEEWAY_SECRET_KEY="x",
+        LLM="openai:gpt",
     )
     ended = await leeway("doctor", cwd=tmp_path, env=env)
     assert ended.code == 1

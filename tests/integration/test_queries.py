@@ -21,7 +21,11 @@ from tests.support.servers import Postgres
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("leeway", "services", "packs", "shared")
 TENANT_QUERIES = {"leeway/evidence.sql:appointments"}
-OWNER_FILES = {"leeway/businesses.sql", "leeway/accounts.sql", "leeway/identities.sql"}  # the work of commands, not of a service
+OWNER_FILES = {
+    "leeway/businesses.sql",
+    "leeway/accounts.sql",
+    "leeway/identities.sql",
+}  # the work of commands, not of a service
 SQL_IN_PYTHON = {  # what can't be a named query, and why
     "shared/database/migrate.py": "runs before there is a schema",
     "shared/database/pool.py": "steps down to a role, which takes no parameters",

@@ -24,6 +24,7 @@ BIN = Path(sys.executable).parent
 FUNCTION_LINES_MAX = 60
 LONG_FUNCTIONS = {  # what reads as a list, from top to bottom
     "leeway/business.py:set_": "one option a setting",
+    "leeway/channel/add.py:add": "one option a setting",
     "services/agent/wiring.py:wire": "the stage's parts, each once",
     "services/dispatch/wiring.py:wire": "the stage's parts, each once",
     "shared/telemetry/metrics.py:__init__": "the catalogue of metrics",
