@@ -19,7 +19,7 @@ TO_DO: Final[Mapping[str, Sequence[str]]] = {
     ChannelName.TWILIO: (
         "In Twilio's console, at the number, Messaging: A message comes in, Webhook, POST, the webhook URL.",
         "With a messaging service: set it there, under Integration, instead.",
-        "The URL must be exactly this one: Twilio signs it.",
+        "The URL must be exactly this one: Twilio signs it. Add #rc=2&rp=5xx,ct,rt behind it, and Twilio tries again.",
     ),
 }
 TELEGRAM_POLLING: Final = ("Nothing is to be done: updates are fetched.",)
