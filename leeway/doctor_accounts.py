@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from leeway.accounts import missing_secrets
 from leeway.channel.reaching import unreachable
 from shared.channels.accounts import Secrets, Telegram, read_settings
@@ -21,7 +19,7 @@ def account_troubles(row: Mapping[str, Any], settings: Settings) -> Iterator[str
         yield f"{name} is off, {why}; mend that, then: leeway channel enable {named}"
     try:
         stored = read_settings(row["channel"], row["settings"])
-    except (KeyError, ValidationError):
+    except Misconfigured:
         yield f"{name} has settings that this version can't read; add it anew"
         return
     polling = isinstance(stored, Telegram) and stored.polling

@@ -39,7 +39,7 @@ from shared.broker.port import Broker
 from shared.channels.traits import traits_of
 from shared.channels.troubles import Trouble
 from shared.clock import Clock
-from shared.errors import Unavailable
+from shared.errors import Misconfigured, Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics, kind_of
@@ -183,6 +183,11 @@ class Dispatch:
                 return await channel.send(claimed, key=key)
         except TimeoutError:
             return NoAnswer(reason="no answer in time")
+        except Misconfigured as error:  # a wrong key, settings that can't be read: nothing has left
+            log.error(
+                "account can't be used", channel=claimed.channel, account=claimed.account, error=str(error)
+            )
+            return Throttled(reason=str(error))
         except Exception:
             log.exception(
                 "channel raised, outcome unknown", channel=claimed.channel, outbound=str(claimed.outbound)

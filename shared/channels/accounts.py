@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from shared.channels.traits import ChannelName
+from shared.errors import Misconfigured
 
 API_VERSION: Final = "v26.0"  # of the Graph API
 INBOUND_MAX: Final = 2
@@ -89,5 +90,13 @@ def has_template(channel: str, stored: str) -> bool:
 
 
 def read_settings(channel: str, stored: str) -> Settings:
-    """The settings in a row. Raises ValidationError for what no account of the channel can have."""
-    return SETTINGS[channel].model_validate_json(stored)
+    """The settings in a row. Raises Misconfigured for what no account of the channel, or no channel of this version, can have."""
+    if channel not in SETTINGS:
+        raise Misconfigured(f"This version has no channel {channel}.")
+    try:
+        return SETTINGS[channel].model_validate_json(stored)
+    except ValidationError as error:
+        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "all of them"
+        raise Misconfigured(
+            f"A {channel} account has settings that this version can't read: {where}."
+        ) from error

@@ -134,6 +134,22 @@ async def rung(web: Web) -> list[str]:
     ]
 
 
+# Accounts that were not made by our commands
+
+
+@pytest.mark.parametrize(
+    ("channel", "inbound", "settings_"),
+    [("whatsapp", ["secret"], "{}"), ("twilio", ["secret"], "no JSON"), ("generic", ["no whsec"], "{}"), ("sim", [7], "{}")],
+)  # fmt: skip
+async def test_an_account_that_can_not_be_read_is_503_and_never_500(
+    web: Web, channel: str, inbound: list[Any], settings_: str
+) -> None:
+    sealed = VAULT.seal({"inbound": inbound, "outbound": None})
+    await web.place.account(channel=channel, address="odd", secrets=sealed, settings=settings_)
+    assert (await web.client.post(f"/hooks/{channel}/odd", content=b"{}")).status_code == 503
+    assert (await web.post(SIM, sim())).status_code == 200, "the others are not touched"
+
+
 # What is taken
 
 

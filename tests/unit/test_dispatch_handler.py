@@ -12,6 +12,7 @@ from services.dispatch.core.delivery import part_key
 from services.dispatch.core.outcome import AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.dispatch.handler import GATHERS_MAX
 from shared.autonomy import Mode
+from shared.errors import Misconfigured
 from tests.support.dispatch_desk import ACCEPTED, Desk, dispatch_desk
 from tests.support.eventually import eventually
 
@@ -176,6 +177,14 @@ async def test_a_channel_that_raises_leaves_an_unknown_outcome(desk: Desk, error
     await desk.send(outbound)
     assert desk.state(outbound)[0] == "unknown"
     assert desk.slots.used == 0
+
+
+async def test_an_account_that_can_not_be_read_sends_nothing_and_waits(desk: Desk) -> None:
+    desk.channel.outcome = Misconfigured("A whatsapp account has settings that this version can't read.")
+    outbound = desk.outbox.new()
+    await desk.send(outbound)
+    assert desk.state(outbound)[0] == "queued"
+    assert desk.attempts(outbound) == ["throttled"]
 
 
 async def test_a_call_that_could_not_begin_in_time_is_given_back(desk: Desk) -> None:

@@ -4,7 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import structlog
-from pydantic import ValidationError
 
 from services.ingest.ports import Wanted
 from shared.channels.accounts import Secrets, Settings, read_settings
@@ -52,7 +51,7 @@ class PostgresMedia:
         """None where they can't be opened: the part then fails by itself, and holds up no other."""
         try:
             return Secrets.model_validate(self._vault.open(sealed))
-        except (Misconfigured, ValidationError):
+        except (Misconfigured, ValueError):  # pydantic's are of these
             log.error("an account's secrets can't be opened; its media are not fetched")
             return Secrets()
 
@@ -73,5 +72,5 @@ def _key(wanted: Wanted) -> tuple[object, ...]:
 def _settings(channel: str, stored: str) -> Settings:
     try:
         return read_settings(channel, stored)
-    except (ValidationError, KeyError):
+    except Misconfigured:
         return Settings()

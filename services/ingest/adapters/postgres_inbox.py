@@ -14,7 +14,7 @@ from shared.channels.traits import ChannelName
 from shared.channels.troubles import Trouble
 from shared.clock import Clock
 from shared.database import Database, load_queries
-from shared.errors import ConstraintRefused, Unavailable
+from shared.errors import ConstraintRefused, Misconfigured, Unavailable
 from shared.ids import AccountId, BusinessId, ConversationId, new_id
 from shared.phones import phone_key
 from shared.secrets import Vault
@@ -46,10 +46,16 @@ class PostgresInbox:
         rows = await self._database.fetch(QUERIES["accounts"], channel, address)
         account = None
         if rows:
-            account = _account(rows[0], Secrets.model_validate(self._vault.open(rows[0]["secrets"])))
+            account = self._read(rows[0])
         if account is not None or len(self._accounts) < IDENTITIES_CACHED:
             self._accounts[channel, address] = (self._clock.monotonic() + ACCOUNT_CACHED_S, account)
         return account
+
+    def _read(self, row: Mapping[str, Any]) -> Account:
+        try:
+            return _account(row, Secrets.model_validate(self._vault.open(row["secrets"])))
+        except ValueError as error:  # pydantic's, and that of a secret which is none
+            raise Misconfigured(f"The secrets of {row['channel']} {row['address']} can't be read.") from error
 
     async def store(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
         try:
