@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,9 +62,14 @@ class Named:
 class Accounts:
     """Over a connection as the schema's owner, which only commands have. Also services.dispatch.ports.Addresses."""
 
-    def __init__(self, owner: Database, vault: Vault) -> None:
+    def __init__(self, owner: Database, settings: Settings) -> None:
         self._owner = owner
-        self._vault = vault
+        self._settings = settings
+
+    @cached_property
+    def _vault(self) -> Vault:
+        """Only what touches secrets needs the key. Raises Misconfigured without one."""
+        return vault_of(self._settings)
 
     async def add(self, slug: str, account: NewAccount, *, by: str) -> AccountId:
         """Raises Misconfigured for an unknown business, or an address out of form or taken, ours or the provider's."""
@@ -282,11 +288,10 @@ def _note(by: str, action: str, subject: str, detail: Mapping[str, Any]) -> Note
 
 @asynccontextmanager
 async def accounts_of(settings: Settings) -> AsyncIterator[Accounts]:
-    """Over a connection of the database URL's own user. Raises Misconfigured without a secret key."""
-    vault = vault_of(settings)
+    """Over a connection of the database URL's own user."""
     url = settings.database_url.get_secret_value()
     owner = await open_pool(url, size=1, timeouts=settings.timeouts, role=OWNER)
     try:
-        yield Accounts(owner, vault)
+        yield Accounts(owner, settings)
     finally:
         await owner.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from leeway.accounts import Accounts
@@ -16,8 +17,8 @@ from shared.channels.accounts import Twilio, WhatsApp
 from shared.database import open_pool
 from shared.database.pool import OWNER
 from shared.ids import new_id
-from shared.secrets import Vault, new_key
-from shared.settings import Timeouts
+from shared.secrets import new_key
+from shared.settings import Settings, Timeouts
 from tests.support.commands import Ended, environment, leeway
 from tests.support.factories import Ground, ground
 
@@ -82,7 +83,7 @@ async def shop(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     async with ground(database_url) as rows:
         await rows.business(slug="corner")
         await rows.business(slug="other")
-        yield Shop(run, rows, Accounts(owner, Vault(key)))
+        yield Shop(run, rows, Accounts(owner, Settings(secret_key=SecretStr(key))))
     await owner.close()
 
 
