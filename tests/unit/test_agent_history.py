@@ -1,5 +1,6 @@
 """What a model is told of the conversation: everybody's words, and what nobody typed as what it is."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from services.agent.core.heard import Heard, Part
 from services.agent.core.history import history
 from shared.llm.port import UserText
 from shared.messages import MessageKind, PartKind
-from tests.support.factories import heard, turn
+from tests.support.factories import NOON, heard, turn
 
 PHOTO = Part(n=1, kind=PartKind.IMAGE)
 PLACE = Part(n=1, kind=PartKind.LOCATION, words="44.43, 26.1")
@@ -45,3 +46,18 @@ def test_a_model_is_told_of(fields: dict[str, Any], text: str) -> None:
 @pytest.mark.parametrize("kind", [MessageKind.EDIT, MessageKind.DELETION, MessageKind.REACTION])
 def test_what_is_about_another_message_is_not_told_by_itself(kind: MessageKind) -> None:
     assert told(heard(1, "Hello"), heard(2, "Hello!", kind=kind)) == ["Hello"]
+
+
+def test_a_fragment_that_came_late_is_told_where_it_was_written() -> None:
+    late = heard(2, "the first of two things", channel_at=NOON - timedelta(seconds=30))
+    assert told(heard(1, "and the second of them"), late) == [
+        "the first of two things",
+        "and the second of them",
+    ]
+
+
+def test_what_was_answered_stays_where_it_was_answered() -> None:
+    answered = heard(1, "What does it cost?")
+    late = heard(2, "Hello", channel_at=NOON - timedelta(seconds=30))
+    told_of = history(turn(answered, late, handled_seq=1))
+    assert [one.text for one in told_of if isinstance(one, UserText)] == ["What does it cost?", "Hello"]

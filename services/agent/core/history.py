@@ -23,16 +23,20 @@ _CALLED: Final[Mapping[PartKind, str]] = {
 
 
 def history(turn: Turn) -> list[Message]:
-    """What was said before and in this turn, oldest first, as the model is told: the last 20 messages of 24 hours."""
+    """What was said before and in this turn, oldest first, as the model is told: the last 20 messages of 24 hours.
+
+    What the turn answers is told as the customer wrote it, by the channel's second: a fragment that came late was judged late.
+    """
     oldest = turn.now - HISTORY_AGE
     said: list[tuple[int, int, datetime, Message]] = []
+    placed = _placed(turn)
     for one in turn.messages:
         if one.kind in _NO_WORDS_OF_ITS_OWN or one.seq > turn.taken.seq_to:
             continue
         message = (
             AssistantText(text=one.text) if one.kind is MessageKind.ECHO else UserText(text=_readable(one))
         )
-        said.append((one.seq, 0, one.received_at, message))
+        said.append((placed.get(one.seq, one.seq), 0, one.received_at, message))
     said += [
         (reply.basis_seq, 1, reply.created_at, AssistantText(text=reply.text))
         for reply in turn.replies
@@ -40,6 +44,13 @@ def history(turn: Turn) -> list[Message]:
     ]
     said.sort(key=lambda item: item[:3])
     return [message for *_, at, message in said if at >= oldest][-HISTORY_MESSAGES:]
+
+
+def _placed(turn: Turn) -> dict[int, int]:
+    """Where each message of the turn stands among them: their own seqs, given out in the order of writing."""
+    seqs = [one.seq for one in turn.taken.messages]
+    written = sorted(turn.taken.messages, key=lambda one: (one.channel_at.replace(microsecond=0), one.seq))
+    return {one.seq: seq for seq, one in zip(seqs, written, strict=True)}
 
 
 def _readable(one: Heard) -> str:
