@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Sequence
+from typing import Any
 
 from services.guard import handler
 from services.guard.__main__ import wired
@@ -13,10 +14,10 @@ from shared.work.process import main
 really_judge = handler.judge
 
 
-def judge(messages: Sequence[Unjudged], facts: Facts, locales: Sequence[Locale]) -> Judgement:
+def judge(messages: Sequence[Unjudged], facts: Facts, locales: Sequence[Locale], **more: Any) -> Judgement:
     if any("kill the guard" in message.text for message in messages):
         os.kill(os.getpid(), signal.SIGKILL)
-    return really_judge(messages, facts, locales)
+    return really_judge(messages, facts, locales, **more)
 
 
 if __name__ == "__main__":
