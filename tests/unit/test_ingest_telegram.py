@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.ingest.core.entrance import Account, Post
-from services.ingest.core.events import Inbound, Malformed, Parsed, Part
-from services.ingest.core.telegram import ELSEWHERE, ENTRANCE, parse
+from services.ingest.core.events import ELSEWHERE, Inbound, Malformed, Parsed, Part
+from services.ingest.core.telegram import ENTRANCE, parse
 from shared.ids import AccountId, BusinessId
 from shared.messages import MessageKind, PartKind
 from shared.signing import Signature

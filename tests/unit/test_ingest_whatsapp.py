@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.agent.core import pending, reminder
-from services.ingest.core import whatsapp
+from services.ingest.core import whatsapp, whatsapp_messages
 from services.ingest.core.entrance import Account, Post
-from services.ingest.core.events import Inbound, Malformed, Parsed, Status
+from services.ingest.core.events import ELSEWHERE, Inbound, Malformed, Parsed, Status
 from shared.channels.accounts import WhatsApp
 from shared.channels.troubles import Trouble
 from shared.ids import AccountId, BusinessId
@@ -112,7 +112,7 @@ def test_our_buttons_are_those_that_the_agent_makes() -> None:
 def test_a_label_of_somebody_elses_button_quotes_what_it_stands_on() -> None:
     """A template's "Yes" is no yes to a question of ours, even where the template is not named."""
     press = {"type": "button", "button": {"payload": "campaign", "text": "Yes"}}
-    assert one(press).quoted == whatsapp.ELSEWHERE
+    assert one(press).quoted == ELSEWHERE
     assert one(press, context={"from": "1", "id": "wamid.tpl"}).quoted == "wamid.tpl"
 
 
@@ -248,7 +248,9 @@ NAMES = st.sampled_from(
     ["type", "from", "from_user_id", "id", "timestamp", "context", "group_id", "text", "image", "contacts", "interactive",
      "button", "edit", "revoke", "reaction", "system", "order", "location", "errors", "origin", "audio", "referral"]
 )  # fmt: skip
-TYPES = st.sampled_from([*whatsapp._READERS, "system", "unsupported", "request_welcome", "interactive"])
+TYPES = st.sampled_from(
+    [*whatsapp_messages.READERS, "system", "unsupported", "request_welcome", "interactive"]
+)
 ITEMS = st.builds(
     lambda fields, kind: fields | {"type": kind}, st.dictionaries(NAMES, ANYTHING, max_size=8), TYPES
 )

@@ -16,8 +16,8 @@ import structlog
 
 from services.ingest.core import telegram
 from services.ingest.core.events import Inbound, Malformed
+from services.ingest.core.fields import positive
 from services.ingest.core.reading import parse_json
-from services.ingest.core.telegram_fields import positive
 from services.ingest.ports import Inbox, Polled, Polls, Request
 from shared.channels.telegram import ALLOWED_UPDATES
 from shared.channels.traits import ChannelName

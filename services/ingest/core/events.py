@@ -9,6 +9,8 @@ from shared.channels.troubles import Trouble
 from shared.errors import Unusable
 from shared.messages import MessageKind, PartKind
 
+ELSEWHERE: Final = "elsewhere"  # what is quoted where that names no message of ours
+
 
 class Malformed(Unusable):
     """The request can't be parsed; its text says what was wrong, for the sender."""

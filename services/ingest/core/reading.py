@@ -14,6 +14,7 @@ AHEAD_MAX = timedelta(seconds=60)
 ID_CHARS_MAX = 256
 NAME_CHARS_MAX = 128
 LOCALE_CHARS_MAX = 16
+WORDS_CHARS_MAX = 1024  # that describe a part of a message
 TEXT_CHARS_MAX = 65_536
 
 _decode = msgspec.json.Decoder().decode

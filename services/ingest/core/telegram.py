@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Final
 
 from services.ingest.core.entrance import Account, Entrance, Post
-from services.ingest.core.events import Inbound, Malformed, Parsed, Part
+from services.ingest.core.events import ELSEWHERE, Inbound, Malformed, Parsed, Part
+from services.ingest.core.fields import Item, item_at, positive, signed, unix_time
 from services.ingest.core.reading import (
     ID_CHARS_MAX,
     LOCALE_CHARS_MAX,
@@ -19,7 +20,6 @@ from services.ingest.core.reading import (
     clean,
     parse_json,
 )
-from services.ingest.core.telegram_fields import Item, item_at, positive, signed, time_at
 from services.ingest.core.telegram_parts import MEDIA, parts_of
 from shared.channels.telegram import message_name
 from shared.messages import MessageKind, PartKind
@@ -27,7 +27,6 @@ from shared.phones import e164
 from shared.signing import Signature
 
 SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"
-ELSEWHERE: Final = "elsewhere"  # names no message of ours
 
 _CAPTIONED: Final = ("photo", *MEDIA)
 _SAID_BY_TELEGRAM: Final = (
@@ -157,7 +156,7 @@ def _bare(item: Item, update: Update, *, at: object) -> Inbound | None:
         locale=clean(locale, LOCALE_CHARS_MAX) if isinstance(locale, str) else None,
         kind=MessageKind.UNSUPPORTED,
         text="",
-        channel_at=believable(time_at(at), now=update.now),
+        channel_at=believable(unix_time(positive(at)), now=update.now),
         raw=update.raw,
     )
 

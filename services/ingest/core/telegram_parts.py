@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Final
 
 from services.ingest.core.events import Part
+from services.ingest.core.fields import Item, item_at, joined, point_of, positive
 from services.ingest.core.reading import NAME_CHARS_MAX, clean
-from services.ingest.core.telegram_fields import Item, item_at, positive
 from shared.messages import PartKind
 
 REFERENCE_CHARS_MAX: Final = 512
-WORDS_CHARS_MAX: Final = 1024
 
 # What a message has one of, the more telling first: an animation comes as a document as well. Whether its content is fetched.
 MEDIA: Final[Mapping[str, tuple[PartKind, bool]]] = {
@@ -32,13 +31,13 @@ def parts_of(item: Item) -> tuple[Part, ...]:
             return (_file(item[name], kind, fetched=fetched),)
     if isinstance(item.get("sticker"), dict):
         sticker = _file(item["sticker"], PartKind.STICKER, fetched=False)
-        return (replace(sticker, words=_joined(item["sticker"].get("emoji"))),)
+        return (replace(sticker, words=joined(item["sticker"].get("emoji"))),)
     if isinstance(item.get("location"), dict) or isinstance(item.get("venue"), dict):
         return (Part(kind=PartKind.LOCATION, words=_place(item)),)
     if isinstance(item.get("contact"), dict):
         card = item["contact"]
-        names = _joined(card.get("first_name"), card.get("last_name"), by=" ")
-        return (Part(kind=PartKind.CONTACT, words=_joined(names, card.get("phone_number"))),)
+        names = joined(card.get("first_name"), card.get("last_name"), by=" ")
+        return (Part(kind=PartKind.CONTACT, words=joined(names, card.get("phone_number"))),)
     return ()
 
 
@@ -63,11 +62,4 @@ def _largest(sizes: object) -> Item | None:
 def _place(item: Item) -> str | None:
     venue = item_at(item, "venue")
     at = item_at(venue if "location" in venue else item, "location")
-    latitude, longitude = at.get("latitude"), at.get("longitude")
-    known = all(isinstance(one, int | float) and abs(one) <= 180 for one in (latitude, longitude))
-    point = f"{latitude}, {longitude}" if known else None
-    return _joined(point, venue.get("title"), venue.get("address"))
-
-
-def _joined(*words: object, by: str = ", ") -> str | None:
-    return clean(by.join(word for word in words if isinstance(word, str) and word), WORDS_CHARS_MAX) or None
+    return joined(point_of(at), venue.get("title"), venue.get("address"))

@@ -14,13 +14,13 @@ from typing import Final
 from urllib.parse import parse_qs, parse_qsl
 
 from services.ingest.core.entrance import Account, Entrance, Post
-from services.ingest.core.events import Inbound, Malformed, Parsed, Part, Status
+from services.ingest.core.events import ELSEWHERE, Inbound, Malformed, Parsed, Part, Status
 from services.ingest.core.reading import ID_CHARS_MAX, NAME_CHARS_MAX, clean
 from services.ingest.core.twilio_parts import parts_of
 from shared.channels.accounts import Twilio
 from shared.channels.traits import WHATSAPP_OVER_TWILIO
 from shared.channels.troubles import twilio_trouble
-from shared.messages import MessageKind, PartKind
+from shared.messages import OUR_BUTTONS, MessageKind, PartKind
 from shared.phones import e164
 from shared.signing import Signature
 
@@ -29,11 +29,9 @@ FORM: Final = "application/x-www-form-urlencoded"
 SIGNATURE_HEADER: Final = b"x-twilio-signature"
 SETTINGS_HEADER: Final = b"x-twilio-webhooks-signature-settings"  # of a SharedKey, and anybody's to write
 EMPTY_TWIML: Final = b"<Response/>"
-ELSEWHERE: Final = "elsewhere"  # names no message of ours: a label on another's button is no yes by itself
 NOBODY: Final = "another account's"  # an address that no account of ours can have
 
 _PORTS: Final = {"https": "443", "http": "80"}
-_OURS: Final = ("pa:", "rm:")  # what our buttons carry begins with
 _OPT_WORDS: Final = {"STOP": "opt_out", "START": "opt_in"}
 _INBOUND_STATES: Final = ("receiving", "received")
 # A message's states (docs/messaging/api/message-resource#message-status-values), as ours.
@@ -133,7 +131,7 @@ def message(form: Form, account: Account, *, at: datetime, raw: bytes) -> Inboun
     if sid is None or sender is None:
         raise Malformed("a message has a MessageSid and a From")
     button = _first(form, "ButtonPayload", "ListId")
-    pressed = button if button is not None and button.startswith(_OURS) else None
+    pressed = button if button is not None and button.startswith(OUR_BUTTONS) else None
     text = clean(form.get("Body") or form.get("ButtonText") or form.get("ListTitle")) or ""
     parts = parts_of(form)
     return Inbound(
@@ -149,6 +147,7 @@ def message(form: Form, account: Account, *, at: datetime, raw: bytes) -> Inboun
         also_known_as=_other_id(form, sender),
         phone=_phone(form, sender),
         button=pressed,
+        # a label on another's button is no yes by itself
         quoted=_id(form.get("OriginalRepliedMessageSid")) or (ELSEWHERE if button != pressed else None),
         forwarded=form.get("Forwarded", "").lower() == "true",
         opt_word=_OPT_WORDS.get(form.get("OptOutType", "").upper()),

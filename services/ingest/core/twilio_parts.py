@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from services.ingest.core.events import Part
-from services.ingest.core.reading import clean
+from services.ingest.core.reading import WORDS_CHARS_MAX, clean
 from shared.messages import PartKind
 
 MEDIA_MOST: Final = 10
 REFERENCE_CHARS_MAX: Final = 1024
-WORDS_CHARS_MAX: Final = 1024
 
 _CARDS: Final = ("text/vcard", "text/x-vcard", "text/directory")
 _BY_CLASS: Final = {

@@ -1,17 +1,14 @@
-"""What a message of WhatsApp's carries beside its text (webhooks/reference/messages), and reading its objects field by field."""
+"""What a message of WhatsApp's carries beside its text (webhooks/reference/messages)."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from services.ingest.core.events import Part
+from services.ingest.core.fields import Item, item_at, items_at, joined, point_of, text_at
 from services.ingest.core.reading import NAME_CHARS_MAX, clean
 from shared.channels.whatsapp import MEDIA_REFERENCE, NUMBER
 from shared.messages import PartKind
 
-Item = Mapping[str, Any]
-
-WORDS_CHARS_MAX: Final = 1024
-LINES_MAX: Final = 20
 OWN_CARD: Final = "contact_request"  # the answer to our asking: the sender's own number
 
 # Each kind of message that has something beside its text, and whether its content is fetched.
@@ -36,9 +33,9 @@ def parts_of(item: Item) -> tuple[Part, ...]:
     if kind is PartKind.LOCATION:
         words = _place(about)
     elif kind is PartKind.CONTACT:
-        words = _joined(*(_card(card) for card in items_at(item, name)), by="; ")
+        words = joined(*(_card(card) for card in items_at(item, name)), by="; ")
     elif kind is PartKind.ORDER:
-        words = _joined(*(_ordered(one) for one in items_at(about, "product_items")), by="; ")
+        words = joined(*(_ordered(one) for one in items_at(about, "product_items")), by="; ")
     reference = text_at(about, "id")
     known = bool(reference and MEDIA_REFERENCE.fullmatch(reference))
     return (
@@ -64,32 +61,14 @@ def contact_number(item: Item) -> str | None:
     return None
 
 
-def item_at(item: Item, name: str) -> Item:
-    value = item.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def items_at(item: Item, name: str) -> Iterator[Item]:
-    found = item.get(name)
-    yield from (one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
-
-
-def text_at(item: Item, name: str) -> str | None:
-    value = item.get(name)
-    return value if isinstance(value, str) else None
-
-
 def _place(location: Item) -> str | None:
-    latitude, longitude = location.get("latitude"), location.get("longitude")
-    known = all(isinstance(one, int | float) and abs(one) <= 180 for one in (latitude, longitude))
-    point = f"{latitude}, {longitude}" if known else None
-    return _joined(point, text_at(location, "name"), text_at(location, "address"))
+    return joined(point_of(location), text_at(location, "name"), text_at(location, "address"))
 
 
 def _card(card: Item) -> str | None:
     name = text_at(item_at(card, "name"), "formatted_name")
     numbers = (text_at(phone, "phone") for phone in items_at(card, "phones"))
-    return _joined(name, *numbers, by=" ")
+    return joined(name, *numbers, by=" ")
 
 
 def _ordered(product: Item) -> str | None:
@@ -98,9 +77,4 @@ def _ordered(product: Item) -> str | None:
     price, currency = product.get("item_price"), text_at(product, "currency")
     counted = f"{quantity} × {name}" if type(quantity) is int else name
     priced = f"at {price} {currency}" if isinstance(price, int | float) and currency else None
-    return _joined(counted, priced, by=" ")
-
-
-def _joined(*words: str | None, by: str = ", ") -> str | None:
-    there = [word for word in words if word]
-    return clean(by.join(there[:LINES_MAX]), WORDS_CHARS_MAX) or None
+    return joined(counted, priced, by=" ")

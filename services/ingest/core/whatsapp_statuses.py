@@ -1,20 +1,15 @@
 """What WhatsApp says became of our sends (webhooks/reference/messages/status)."""
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 from services.ingest.core.events import Status
+from services.ingest.core.fields import Item, from_digits, item_at, items_at, text_at, unix_time
 from services.ingest.core.reading import ID_CHARS_MAX, clean
-from services.ingest.core.whatsapp_parts import Item, item_at, items_at, text_at
 from shared.channels.troubles import Trouble, whatsapp_trouble
 
 CORRELATION_CHARS_MAX: Final = 512
 REASON_CHARS_MAX: Final = 256
-TIME_MAX_S: Final = 2**33
-
-_DIGITS: Final = re.compile(r"[0-9]{1,11}")
 
 NAMES: Final[Mapping[str, str]] = {
     "sent": "sent",
@@ -40,7 +35,7 @@ def status_of(item: Item, *, to: str | None) -> Status | None:
         provider_id=provider_id,
         reason=reason,
         trouble=trouble,
-        at=_time(text_at(item, "timestamp")),
+        at=unix_time(from_digits(item.get("timestamp"))),
         billing=_billing(item_at(item, "pricing")),
     )
 
@@ -59,9 +54,3 @@ def _billing(pricing: Item) -> str | None:
     """What it charges for, as `service regular`. It comes with `sent` and again later: the first is kept."""
     words = [text_at(pricing, name) for name in ("category", "type")]
     return clean(" ".join(word for word in words if word), 64) or None
-
-
-def _time(seconds: str | None) -> datetime | None:
-    if not seconds or not _DIGITS.fullmatch(seconds) or int(seconds) > TIME_MAX_S:
-        return None
-    return datetime.fromtimestamp(int(seconds), UTC)
