@@ -1,6 +1,10 @@
 """Calling a provider over HTTP: what left and what did not, told apart in one place."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import httpx2
+import msgspec
 
 from services.dispatch.core.outcome import NoAnswer, Throttled
 
@@ -27,3 +31,12 @@ async def call(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Re
         return Throttled(reason=f"not connected: {type(error).__name__}")
     except httpx2.HTTPError as error:
         return NoAnswer(reason=type(error).__name__)
+
+
+def object_in(response: httpx2.Response) -> Mapping[str, Any]:
+    """The JSON object in an answer; empty for one of any other form, as of something between us and the provider."""
+    try:
+        content = msgspec.json.decode(response.content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client
+from services.dispatch.adapters.channels.calling import call, client, object_in
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.dispatch.core.troubles import outcome_of
 from services.dispatch.ports import Address, Addresses, Claimed, Courtesy, CourtesyKind, Probed
@@ -164,11 +164,8 @@ def _keyboard(buttons: list[Mapping[str, str]]) -> list[list[dict[str, str]]]:
 
 def _read(response: httpx2.Response) -> Said | None:
     """What Telegram said; None for an answer that is not of its form, as of something in between."""
-    try:
-        content = msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    if not isinstance(content, dict) or not isinstance(content.get("ok"), bool):
+    content = object_in(response)
+    if not isinstance(content.get("ok"), bool):
         return None
     if content["ok"]:
         return Said(content.get("result"), 0, "", None)

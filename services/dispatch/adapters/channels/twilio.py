@@ -5,13 +5,13 @@ outcome is unknown is settled by the first of them.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client
+from services.dispatch.adapters.channels.calling import call, client, object_in
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Throttled
 from services.dispatch.core.sms import plain_letters, segments
 from services.dispatch.core.troubles import outcome_of
@@ -67,7 +67,7 @@ class TwilioChannel:
                 works=False,
                 said="Twilio refuses the credentials: compare account SID and auth token, or API key, with its console",
             )
-        state = _read(answer).get("status")
+        state = object_in(answer).get("status")
         if not answer.is_success or not isinstance(state, str):
             return Probed(works=False, said=f"Twilio answers {answer.status_code}: {_said(answer)}")
         return Probed(works=state == "active", said=f"Twilio knows the account; it is {state}")
@@ -111,7 +111,7 @@ class TwilioChannel:
 
 
 def _outcome(response: httpx2.Response, *, counted: int | None) -> Outcome:
-    status, said = response.status_code, _read(response)
+    status, said = response.status_code, object_in(response)
     if 200 <= status < 300:
         sid = said.get("sid")
         if not isinstance(sid, str) or not sid:
@@ -133,14 +133,6 @@ def _segments(stated: object) -> int | None:
     return min(int(stated), SEGMENTS_MOST) or None
 
 
-def _read(response: httpx2.Response) -> Mapping[str, Any]:
-    try:
-        content = msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _said(response: httpx2.Response) -> str:
-    code = _read(response).get("code")
+    code = object_in(response).get("code")
     return f"error {code}" if type(code) is int else "nothing that can be read"

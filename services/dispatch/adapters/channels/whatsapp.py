@@ -12,7 +12,8 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client
+from services.dispatch.adapters.channels.calling import call, client, object_in
+from services.dispatch.core.delivery import TEMPLATE_TEXT_MAX
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.dispatch.core.troubles import outcome_of
 from services.dispatch.ports import Address, Addresses, Claimed, Courtesy, CourtesyKind, Probed
@@ -22,7 +23,6 @@ from shared.channels.troubles import Trouble, whatsapp_trouble
 from shared.channels.whatsapp import BSUID, BUTTONS_MAX
 from shared.errors import Unavailable
 
-TEMPLATE_TEXT_MAX: Final = 1_000  # what a parameter surely takes, in code points
 SAID_CHARS_MAX: Final = 200
 
 _NUMBER: Final = re.compile(r"\+[1-9][0-9]{6,14}")
@@ -82,7 +82,7 @@ class WhatsAppChannel:
         )
         if not isinstance(answer, httpx2.Response):
             return Probed(works=False, said=f"WhatsApp could not be asked: {answer.reason}")
-        content = _read(answer)
+        content = object_in(answer)
         if answer.status_code == 200 and content.get("display_phone_number"):
             return Probed(
                 works=True, said=f"{content['display_phone_number']}, {content.get('verified_name') or ''}"
@@ -160,15 +160,6 @@ def _template(text: str, address: Address) -> dict[str, Any] | Refused:
     return {"type": "template", "template": shown}
 
 
-def _read(response: httpx2.Response) -> Mapping[str, Any]:
-    """The object in an answer; none for one that is not of the API's form, as of something in between."""
-    try:
-        content = msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
 def _error(content: Mapping[str, Any]) -> tuple[int | None, str]:
     """Code and words of an error; a code is what to decide on, since the same one comes with several HTTP statuses."""
     error = content.get("error")
@@ -180,7 +171,7 @@ def _error(content: Mapping[str, Any]) -> tuple[int | None, str]:
 
 
 def _outcome(response: httpx2.Response, *, tries: int) -> Outcome:
-    content = _read(response)
+    content = object_in(response)
     code, why = _error(content)
     if code is not None:
         trouble = whatsapp_trouble(code, http_status=response.status_code)
