@@ -209,7 +209,7 @@ from unnest($1::uuid[]) q (id) join inbound_message m on m.id = q.id join channe
 where m.channel_message_id is not null and k.state = 'on'
 
 -- name: count
--- One more attempt on a suspect ticket, counted before it is touched.
+-- One more attempt on a suspect ticket, counted before it is touched. $1 outbound uuid
 update outbound set suspect = suspect + 1 where id = $1 and state || '' = 'queued' returning suspect
 
 -- name: give_up

@@ -149,7 +149,7 @@ flags as (
 select conversation from row
 
 -- name: count
--- One more attempt on a suspect ticket, counted before it is touched.
+-- One more attempt on a suspect ticket, counted before it is touched. $1 conversation uuid
 update conversation_state set guard_attempts = guard_attempts + 1 where conversation = $1 and unguarded > 0 returning guard_attempts
 
 -- name: give_up
@@ -192,5 +192,5 @@ with due as materialized (
 update conversation_state s set guard_due_at = now() + interval '10 s' from due where s.conversation = due.conversation returning s.conversation
 
 -- name: locale_of
--- For the one notice of a conversation given up: its own locale, else the business's first.
+-- For the one notice of a conversation given up: its own locale, else the business's first. $1 conversation uuid
 select coalesce(s.locale, b.locales[1]) as locale from conversation_state s join business b on b.id = s.business where s.conversation = $1

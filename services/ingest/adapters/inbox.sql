@@ -1,5 +1,6 @@
 -- name: accounts
 -- I0: the account a URL names, with its business, its sealed secrets, and the business's accounts on the channel by what payloads name them.
+-- $1 channel text · $2 address text
 select a.id, a.business, b.slug, a.channel, a.address, a.state, a.secrets, a.verifies_phones, a.settings, a.own_number,
   (select array_agg(row (x.provider_address, x.id)) from channel_account x where x.business = a.business and x.channel = a.channel and x.provider_address is not null) as homes
 from channel_account a join business b on b.id = a.business
@@ -175,7 +176,7 @@ attempt as (
     settled_at = coalesce(a.settled_at, now()), provider_id = coalesce(a.provider_id, l.provider_id), taken_at = least(a.taken_at, l.at), billing = coalesce(a.billing, l.billing)
   from locked l, send_attempt b
   where a.id = l.id and b.id = l.id and (b.rank < l.rank or l.at < coalesce(b.taken_at, 'infinity') or (b.billing is null and l.billing is not null))
-  returning a.id, a.outbound, a.conversation, a.part, a.state, a.state = 'failed' as failed, l.reason, l.trouble, (l.sending_attempt = a.id) is true as current, b.rank < l.rank as forward),
+  returning a.id, a.outbound, a.conversation, a.part, a.started_at, a.state, a.state = 'failed' as failed, l.reason, l.trouble, (l.sending_attempt = a.id) is true as current, b.rank < l.rank as forward),
 reply as (
   update outbound o
   set state = case when a.failed and a.trouble = 'opted_out' then 'discarded' when a.failed then 'draft' when a.part < o.parts then 'queued' else a.state end,
@@ -185,6 +186,7 @@ reply as (
   from attempt a
   where a.forward and o.id = a.outbound and o.state in ('queued', 'sending', 'sent', 'delivered', 'unknown', 'draft') and (a.part = o.parts or a.failed or a.current
     or (o.parts_sent < a.part and (o.state = 'unknown' or (o.state = 'draft' and o.reason = 'may_have_arrived'))))
+    and not (a.failed and exists (select from send_attempt z where z.outbound = o.id and z.part <= a.part and z.started_at > a.started_at))
   returning o.id, o.business, o.conversation, o.basis_seq, o.action, o.state = 'discarded' as discarded, o.receipt),
 ended as (
   update pending_action x set state = 'cleared', ended_at = now()
