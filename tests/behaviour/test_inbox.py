@@ -612,6 +612,26 @@ async def test_a_failure_after_delivery_is_no_opt_out(place: Ground, inbox: Post
     assert (await place.state(row["conversation"]))["opted_out_at"] is None
 
 
+@pytest.mark.parametrize(("state", "rank"), [("sending", 0), ("sent", 10), ("delivered", 20)])
+async def test_a_failure_of_what_was_sent_again_since_takes_nothing_back(
+    place: Ground, inbox: PostgresInbox, state: str, rank: int
+) -> None:
+    """Nobody knew of the first, an operator sent it once more: a draft now would be sent a third time."""
+    account, outbound, first = await sent(place, state="undecided", rank=0, provider_id=None)
+    again = await place.attempt(outbound, state=state, rank=rank, provider_id="p2")
+    await place.owner.execute("update outbound set state = $1, round = 2, parts_sent = 1", state)
+    await inbox.settle_statuses(
+        [request(account, statuses=[Status(status="failed", correlation=str(first))])]
+    )
+    row = await place.row("outbound", id=outbound)
+    assert (row["state"], row["parts_sent"]) == (state, 1)
+    assert (await place.row("send_attempt", id=first))["state"] == "failed"
+    if state == "sent":
+        await inbox.settle_statuses([request(account, statuses=[Status(status="failed", provider_id="p2")])])
+        assert (await place.row("outbound", id=outbound))["state"] == "draft", "its last send is what counts"
+    assert (await place.row("send_attempt", id=again))["rank"] == (15 if state == "sent" else rank)
+
+
 async def test_the_channels_time_of_taking_it_is_the_earliest_whatever_the_order(
     place: Ground, inbox: PostgresInbox
 ) -> None:
