@@ -91,7 +91,6 @@ class Courtesy:
     account: AccountId
     channel: str
     user_id: str
-    reply_to: str | None
     message_id: str  # the channel's own of the message, or of the press
     quoted: str | None  # of a press: the message that has the button
 

@@ -536,7 +536,6 @@ async def test_statuses_and_the_answer_in_every_order_end_in_the_highest(
 async def test_what_a_side_call_needs_to_know_of_its_message(place: Ground, outbox: PostgresOutbox) -> None:
     account = await line(place, "telegram")
     conversation = await place.conversation(account, user_id="7")
-    await place.set("channel_identity", {"conversation": conversation}, reply_to="70")
     text = await place.said(conversation, channel_message_id="70:1")
     press = await place.said(conversation, kind=MessageKind.BUTTON, channel_message_id="press", quoted="70:2")
     nameless = await place.said(conversation, channel_message_id=None)
@@ -544,12 +543,7 @@ async def test_what_a_side_call_needs_to_know_of_its_message(place: Ground, outb
     assert set(found) == {"70:1", "press"}
     assert found["70:1"].kind is CourtesyKind.TYPING
     pressed = found["press"]
-    assert (pressed.kind, pressed.quoted, pressed.user_id, pressed.reply_to) == (
-        CourtesyKind.PRESSED,
-        "70:2",
-        "7",
-        "70",
-    )
+    assert (pressed.kind, pressed.quoted, pressed.user_id) == (CourtesyKind.PRESSED, "70:2", "7")
     await place.set("channel_account", {"id": account}, state="disabled")
     assert not await outbox.courtesies([text, press])
 

@@ -57,7 +57,6 @@ class Bell:
             account=AccountId(1),
             channel=channel,
             user_id="7",
-            reply_to=None,
             message_id="7:1",
             quoted=None,
         )

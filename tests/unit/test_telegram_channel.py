@@ -49,7 +49,7 @@ class Bot:
 
     async def courtesy(self, kind: CourtesyKind, message_id: str = "1", quoted: str | None = None) -> None:
         await self.channel.courtesy(
-            Courtesy(kind=kind, account=ACCOUNT, channel="telegram", user_id=str(MARIA.id), reply_to=None, message_id=message_id, quoted=quoted)
+            Courtesy(kind=kind, account=ACCOUNT, channel="telegram", user_id=str(MARIA.id), message_id=message_id, quoted=quoted)
         )  # fmt: skip
 
 

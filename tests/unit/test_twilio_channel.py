@@ -258,7 +258,7 @@ async def test_without_an_account_nothing_leaves(line: Line) -> None:
 
 async def test_there_are_no_side_calls(line: Line) -> None:
     await line.channel.courtesy(
-        Courtesy(kind=CourtesyKind.TYPING, account=ACCOUNT, channel="twilio", user_id=ANA, reply_to=None, message_id="SM1", quoted=None)
+        Courtesy(kind=CourtesyKind.TYPING, account=ACCOUNT, channel="twilio", user_id=ANA, message_id="SM1", quoted=None)
     )  # fmt: skip
     assert not line.twin.requests
 

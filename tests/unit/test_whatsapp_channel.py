@@ -251,7 +251,7 @@ async def test_an_account_without_a_token_is_off_and_a_database_that_is_away_wai
 
 async def test_a_message_is_marked_as_read_and_typing_is_shown(desk: Desk) -> None:
     about = Courtesy(
-        kind=CourtesyKind.TYPING, account=ACCOUNT, channel="whatsapp", user_id=ANA.id, reply_to=None, message_id="wamid.1", quoted=None
+        kind=CourtesyKind.TYPING, account=ACCOUNT, channel="whatsapp", user_id=ANA.id, message_id="wamid.1", quoted=None
     )  # fmt: skip
     await desk.channel.courtesy(about)
     await desk.channel.courtesy(replace(about, kind=CourtesyKind.PRESSED))

@@ -203,7 +203,7 @@ on conflict (stage, subject) do update set settled_at = null, died_at = now(), r
 -- name: courtesies
 -- What side calls need to know of the messages they are for.
 -- $1 messages uuid[]
-select m.account, k.channel, i.user_id, i.reply_to, m.channel_message_id as message_id, m.kind = 'button' as pressed, m.quoted
+select m.account, k.channel, i.user_id, m.channel_message_id as message_id, m.kind = 'button' as pressed, m.quoted
 from unnest($1::uuid[]) q (id) join inbound_message m on m.id = q.id join channel_identity i on i.conversation = m.conversation and i.business = m.business
   join channel_account k on k.id = m.account and k.business = m.business
 where m.channel_message_id is not null and k.state = 'on'

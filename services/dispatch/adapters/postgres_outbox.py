@@ -172,7 +172,6 @@ class PostgresOutbox:
                 account=AccountId(row["account"]),
                 channel=row["channel"],
                 user_id=row["user_id"],
-                reply_to=row["reply_to"],
                 message_id=row["message_id"],
                 quoted=row["quoted"],
             )
