@@ -128,6 +128,20 @@ async def test_the_guard_s_time_is_not_put_off_by_more_messages(place: Ground, i
     assert (await place.state(conversation))["guard_due_at"] == first
 
 
+async def test_a_flood_of_strangers_is_stored_in_portions_that_the_database_has_time_for(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    """As after an outage: several requests at once, of a thousand messages each. In one statement they would take too long,
+    again at each delivery, and every neighbour with them."""
+    account = await account_of(place)
+    flood = [message(f"m{n}", sender=f"+4071{n:07d}", phone=None) for n in range(12_000)]
+    neighbour = message("last", sender=ANA)
+    stored = await inbox.store([request(account, *flood), request(account), request(account, neighbour)])
+    assert sum(new for _, new in stored) == 12_001
+    assert await place.owner.fetchval("select count(*) from inbound_message") == 12_001
+    assert await place.owner.fetchval("select count(distinct conversation) from inbound_message") == 12_001
+
+
 async def test_twenty_processes_with_the_same_message_store_it_once(place: Ground) -> None:
     account = await account_of(place)
     async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
 """The inbox in Postgres: group commits over arrays, identities cached."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ QUERIES = load_queries(Path(__file__).with_name("inbox.sql"))
 ACCOUNT_CACHED_S = 10.0
 IDENTITIES_CACHED = 100_000
 RESOLVE_TRIES = 5
+MESSAGES_AT_ONCE = 1000  # of one statement, which must end within its time-out whoever they are of
 
 Identity = tuple[AccountId, str]
 
@@ -58,6 +59,12 @@ class PostgresInbox:
             raise Misconfigured(f"The secrets of {row['channel']} {row['address']} can't be read.") from error
 
     async def store(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
+        stored: list[tuple[ConversationId, int]] = []
+        for portion in _portions(requests):
+            stored += await self._store_or_again(portion)
+        return stored
+
+    async def _store_or_again(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
         try:
             return await self._store(requests)
         except ConstraintRefused:  # a conversation we remembered is gone: forget, and look again
@@ -215,6 +222,26 @@ class PostgresInbox:
             [status.billing for _, status in items],
         )
         return {row["position"] for row in rows}
+
+
+def _portions(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    """The requests' messages in their order, at most MESSAGES_AT_ONCE in each portion."""
+    if sum(len(request.messages) for request in requests) <= MESSAGES_AT_ONCE:
+        yield requests
+        return
+    portion: list[Request] = []
+    room = MESSAGES_AT_ONCE
+    for request in requests:
+        at = 0
+        while at < len(request.messages):
+            some = request.messages[at : at + room]
+            portion.append(Request(account=request.account, messages=some, statuses=()))
+            at, room = at + len(some), room - len(some)
+            if room == 0:
+                yield portion
+                portion, room = [], MESSAGES_AT_ONCE
+    if portion:
+        yield portion
 
 
 def _account(row: Mapping[str, Any], secrets: Secrets) -> Account:
