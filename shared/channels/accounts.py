@@ -84,7 +84,7 @@ def has_template(channel: str, stored: str) -> bool:
         return False
     try:
         settings = read_settings(channel, stored)
-    except ValidationError:
+    except Misconfigured:
         return False
     return bool(getattr(settings, "template", None) or getattr(settings, "content_sid", None))
 

@@ -295,6 +295,12 @@ def test_a_thousand_messages_are_read_in_order() -> None:
     assert [m.external_id for m in read(*batch).messages] == [f"wamid.{n}" for n in range(1000)]
 
 
+def test_a_change_that_means_nothing_is_named_whatever_came_before_it() -> None:
+    changes = [{"field": "account_update", "value": {}}, {"field": "flows", "value": {}}]
+    content = {"object": "whatsapp_business_account", "entry": [{"changes": changes}]}
+    assert whatsapp.parse(json.dumps(content).encode(), now=NOW).passed_over == ("account_update", "flows")
+
+
 # Who posts it
 
 

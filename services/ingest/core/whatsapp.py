@@ -51,7 +51,7 @@ def _read_change(
 ) -> None:
     value, field = item_at(change, "value"), text_at(change, "field") or "no field"
     around = around_of(value, field, now)
-    before = len(messages) + len(statuses)
+    before = len(messages) + len(statuses) + len(passed)
     for item in list_at(value, "messages"):
         message = message_of(item, around) if isinstance(item, dict) else None
         messages.append(message) if message else passed.append("a message of nobody")
@@ -63,7 +63,7 @@ def _read_change(
         status = status_of(item, to=around.to) if isinstance(item, dict) else None
         statuses.append(status) if status else passed.append("a status that is none")
     passed += [f"error {error.get('code')}"[:64] for error in items_at(value, "errors")]
-    if len(messages) + len(statuses) == before and not passed:
+    if len(messages) + len(statuses) + len(passed) == before:
         passed.append(clean(field, 64) or "")
 
 
