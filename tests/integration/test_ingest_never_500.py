@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from services.ingest.adapters.postgres_inbox import PostgresInbox
 from shared.broker.memory import MemoryBroker
@@ -221,6 +222,22 @@ async def test_no_update_of_telegrams_is_a_5xx_or_for_somebody_else(
 
 
 # What the database may make of it
+
+
+async def test_a_body_of_two_million_things_that_nobody_knows_is_told_in_a_line(hooks: Hooks) -> None:
+    """Else one tenant's request would hold up those of all others while each is logged."""
+    held = b"[" + b",".join([b"0"] * 2_000_000) + b"]"
+    body = (
+        b'{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"messages":'
+        + held
+        + b"}}]}]}"
+    )
+    with capture_logs() as told:
+        answer = await hooks.send(made(ChannelName.WHATSAPP, {}), body=body)
+    assert answer.status_code == 200
+    lines = [line for line in told if line["event"] == "part of a webhook passed over"]
+    assert [line["parts"] for line in lines] == [2_000_000]
+    assert hooks.counted("parts_passed_over") == 2_000_000
 
 
 @pytest.mark.parametrize("error", [Conflict("met too often"), ConstraintRefused("some_key")], ids=type)
