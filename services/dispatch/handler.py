@@ -194,20 +194,24 @@ class Dispatch:
             )
             return NoAnswer(reason="the channel adapter failed")
 
+    async def _account_refused(self, claimed: Claimed, outcome: AccountRefused) -> None:
+        about = {"account": claimed.account, "channel": claimed.channel, "reason": outcome.reason}
+        if not await self._outbox.disable(claimed.account, outcome.reason):
+            log.info("an account's old secrets were refused; the new ones are tried", **about)
+            return
+        log.error(
+            "channel account disabled: its provider refuses every send. Its replies wait; put it right and enable it",
+            **about,
+        )
+        self._metrics.accounts_disabled.labels(claimed.channel).inc()
+
     async def _consequences(self, claimed: Claimed, outcome: Outcome) -> None:
         """What an outcome asks for beside its own row."""
         try:
             if isinstance(outcome, Refused):
                 await self._refused(claimed, outcome)
             elif isinstance(outcome, AccountRefused):
-                log.error(
-                    "channel account disabled: its provider refuses every send. Its replies wait; put it right and enable it",
-                    account=claimed.account,
-                    channel=claimed.channel,
-                    reason=outcome.reason,
-                )
-                self._metrics.accounts_disabled.labels(claimed.channel).inc()
-                await self._outbox.disable(claimed.account, outcome.reason)
+                await self._account_refused(claimed, outcome)
             elif isinstance(outcome, WindowClosed):
                 self._rings.enqueue(claimed.outbound)
             elif isinstance(outcome, Throttled) and outcome.whole_account and outcome.retry_after:

@@ -74,6 +74,7 @@ class Address:
     callback_url: str | None
     secrets: Secrets
     settings: Settings
+    sealed: bytes | None = None  # the secrets as they are stored: another value, other secrets
 
 
 class CourtesyKind(StrEnum):
@@ -130,8 +131,9 @@ class Outbox(Protocol):
         """No worker sends on the account for so long."""
         ...
 
-    async def disable(self, account: AccountId, why: str) -> None:
-        """Every send of the account fails the same way: off, until a person puts it right."""
+    async def disable(self, account: AccountId, why: str) -> bool:
+        """Every send of the account fails the same way: off, until a person puts it right. False, and looked up anew, where its
+        secrets were changed since they were last read: it was the old ones that were refused."""
         ...
 
     async def bury(self, claimed: Claimed, reason: str) -> None:
@@ -169,5 +171,5 @@ class Addresses(Protocol):
     """What a channel looks its account up in."""
 
     async def address(self, account: AccountId) -> Address | None:
-        """How to reach the account's provider; None: there is no such account. Raises Unavailable."""
+        """How to reach the account's provider, as it was some seconds ago; None: there is no such account. Raises Unavailable."""
         ...

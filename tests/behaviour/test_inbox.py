@@ -319,6 +319,18 @@ async def test_who_was_known_by_a_number_keeps_the_conversation_when_the_channel
     )
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["the id first", "the number first"])
+async def test_a_strangers_id_and_bare_number_in_one_batch_are_one_conversation(
+    place: Ground, inbox: PostgresInbox, order: int
+) -> None:
+    account = await account_of(place)
+    both = message("m1", sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
+    bare = message("m2", sender=ANA, reply_to=ANA, phone=ANA)
+    await inbox.store([request(account, *[both, bare][::order])])
+    assert (await place.row("conversation_state"))["unguarded"] == 2
+    assert (await place.row("channel_identity"))["user_id"] == BSUID
+
+
 async def test_a_number_alone_finds_who_has_it_and_renames_nobody(
     place: Ground, inbox: PostgresInbox
 ) -> None:
@@ -675,3 +687,17 @@ async def test_a_held_status_keeps_all_it_said(place: Ground, inbox: PostgresInb
     assert (await place.row("outbound", id=outbound))["reason"] == "opted_out"
     row = await place.row("send_attempt", id=attempt)
     assert (row["taken_at"], row["billing"]) == (NOON, "service")
+
+
+async def test_a_status_that_names_two_sends_settles_both_and_takes_no_name_away(
+    place: Ground, inbox: PostgresInbox
+) -> None:
+    account, _, one = await sent(place, provider_id="p1")
+    other = await place.attempt(
+        await place.outbound(await place.conversation(account.id)), state="sending", provider_id=None
+    )
+    mixed = Status(status="delivered", correlation=other.hex, provider_id="p1")
+    assert await inbox.settle_statuses([request(account, statuses=[mixed])]) == 0
+    rows = {row["id"]: row for row in await place.rows("send_attempt")}
+    assert (rows[one]["provider_id"], rows[other]["provider_id"]) == ("p1", None)
+    assert {row["state"] for row in rows.values()} == {"delivered"}

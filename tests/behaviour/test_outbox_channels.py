@@ -368,6 +368,20 @@ async def test_a_disabled_account_says_why_and_its_replies_wait(
     assert not await outbox.claim_plain([outbound])
 
 
+async def test_old_secrets_that_are_refused_after_a_rotation_disable_nothing(
+    place: Ground, outbox: PostgresOutbox
+) -> None:
+    account = await line(place, "whatsapp")
+    await outbox.pause(account, timedelta())  # whatever made it look the account up
+    await place.set(
+        "channel_account", {"id": account}, secrets=VAULT.seal({"inbound": [], "outbound": "new"})
+    )
+    assert not await outbox.disable(account, "190")
+    assert (await place.row("channel_account"))["state"] == "on"
+    assert await outbox.disable(account, "190"), "the new ones were refused as well"
+    assert (await place.row("channel_account"))["state"] == "disabled"
+
+
 async def test_a_mistake_of_ours_lies_among_the_dead_once(place: Ground, outbox: PostgresOutbox) -> None:
     conversation, outbound = await answered(place, await line(place, "whatsapp"))
     claimed = await claim_one(outbox, outbound)

@@ -110,8 +110,9 @@ class MemoryOutbox:
     async def pause(self, account: AccountId, how_long: timedelta) -> None:
         self.paused.append((account, how_long))
 
-    async def disable(self, account: AccountId, why: str) -> None:
+    async def disable(self, account: AccountId, why: str) -> bool:
         self.disabled.append((account, why))
+        return True
 
     async def bury(self, claimed: Claimed, reason: str) -> None:
         self.buried.append((claimed.outbound, reason))

@@ -190,9 +190,12 @@ insert into account_rate as r (account, business, wait_until) values ($1, $2, no
 on conflict (account, business) do update set wait_until = greatest(r.wait_until, excluded.wait_until)
 
 -- name: disable_account
--- Every send of the account fails the same way: it is off, its queued outbounds wait, every conversation's claim must look again.
--- $1 account int · $2 business int · $3 why text
-update channel_account set state = 'disabled', disabled_why = $3 where id = $1 and business = $2 and state = 'on' returning id
+-- Every send of the account fails the same way: it is off, its queued outbounds wait, every conversation's claim must look again. Unless its secrets
+-- are others by now than those that were refused. Returns whether they are the same.
+-- $1 account int · $2 business int · $3 why text · $4 sealed secrets bytea
+with off as (
+  update channel_account set state = 'disabled', disabled_why = $3 where id = $1 and business = $2 and state = 'on' and secrets is not distinct from $4)
+select secrets is not distinct from $4 as refused from channel_account where id = $1 and business = $2
 
 -- name: bury
 -- A request of ours was wrong: the reply is a draft for people, and the mistake lies among the dead for who runs the installation.

@@ -37,6 +37,11 @@ class PostgresAddresses:
                 callback_url=row["callback_url"],
                 secrets=Secrets.model_validate(self._vault.open(row["secrets"])),
                 settings=read_settings(row["channel"], row["settings"]),
+                sealed=row["secrets"],
             )
         self._known[account] = (self._clock.monotonic() + CACHED_S, address)
         return address
+
+    def forget(self, account: AccountId) -> None:
+        """Look it up anew next time."""
+        self._known.pop(account, None)

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from services.dispatch.adapters.postgres_addresses import PostgresAddresses
 from services.dispatch.core.delivery import (
     Discard,
     DraftReason,
@@ -20,7 +21,6 @@ from services.dispatch.core.delivery import (
 )
 from services.dispatch.core.outcome import RETRIES_FOR
 from services.dispatch.ports import (
-    Addresses,
     Claimed,
     Courtesy,
     CourtesyKind,
@@ -58,7 +58,7 @@ class PostgresOutbox:
         database: Database,
         *,
         presence: Presence,
-        addresses: Addresses,
+        addresses: PostgresAddresses,
         unknown_after: timedelta,
         plain_chars_max: int = PLAIN_CHARS_MAX,
         idempotent: Sequence[str] = IDEMPOTENT,
@@ -156,10 +156,16 @@ class PostgresOutbox:
         if address:
             await self._database.fetch(QUERIES["pause_account"], account, address.business, how_long)
 
-    async def disable(self, account: AccountId, why: str) -> None:
+    async def disable(self, account: AccountId, why: str) -> bool:
         address = await self._addresses.address(account)
-        if address:
-            await self._database.fetch(QUERIES["disable_account"], account, address.business, why)
+        if address is None:
+            return False
+        rows = await self._database.fetch(
+            QUERIES["disable_account"], account, address.business, why, address.sealed
+        )
+        if not rows[0]["refused"]:
+            self._addresses.forget(account)
+        return bool(rows[0]["refused"])
 
     async def bury(self, claimed: Claimed, reason: str) -> None:
         await self._database.fetch(QUERIES["bury"], new_id(), claimed.outbound, claimed.conversation, reason)

@@ -131,7 +131,7 @@ class PostgresInbox:
                         unknown[identity] = (request.account, message)
             if not unknown:
                 return
-            await self._make(unknown)
+            await self._make(_by_id_first(unknown))
         raise Unavailable("identities made by another process could not be read back")
 
     async def _make(self, unknown: dict[Identity, tuple[Account, Inbound]]) -> None:
@@ -242,6 +242,14 @@ def _portions(requests: Sequence[Request]) -> Iterator[Sequence[Request]]:
                 portion, room = [], MESSAGES_AT_ONCE
     if portion:
         yield portion
+
+
+def _by_id_first(
+    unknown: Mapping[Identity, tuple[Account, Inbound]],
+) -> dict[Identity, tuple[Account, Inbound]]:
+    """Without those who are somebody else's number in the same batch: once the id is made, the number finds it."""
+    numbers = {(account.id, message.also_known_as) for account, message in unknown.values()}
+    return {identity: one for identity, one in unknown.items() if identity not in numbers}
 
 
 def _account(row: Mapping[str, Any], secrets: Secrets) -> Account:

@@ -143,7 +143,10 @@ class TelegramPolling:
             log.warning("updates not stored, they are fetched again", account=bot.address, error=str(error))
             return Round(offset=bot.offset, pause_s=self._pace.pause)
         ids = [positive(one.get("update_id")) or 0 for one in updates if isinstance(one, dict)]
-        return Round(offset=max(ids, default=0) + 1)
+        newest = max(ids, default=0)
+        if not newest:  # none can be named, so none can be left behind
+            return Round(offset=bot.offset, pause_s=self._pace.long_pause, trouble="its updates have no ids")
+        return Round(offset=newest + 1)
 
     def _read(self, updates: Sequence[Any]) -> tuple[Inbound, ...]:
         messages: list[Inbound] = []
