@@ -174,7 +174,7 @@ locked as materialized (  -- all rows are locked before the first is changed: on
 attempt as (
   update send_attempt a set rank = greatest(a.rank, l.rank), state = case when a.rank < l.rank then l.state else a.state end, reason = case when a.rank < l.rank then coalesce(l.reason, a.reason) else a.reason end,
     settled_at = coalesce(a.settled_at, now()), 
-    provider_id = case when a.provider_id is null and not exists (select from send_attempt x where x.account = a.account and x.provider_id = l.provider_id) then l.provider_id else a.provider_id end, taken_at = least(a.taken_at, l.at), billing = coalesce(a.billing, l.billing)
+    provider_id = case when a.provider_id is null and (select x.id from send_attempt x where x.account = a.account and x.provider_id = l.provider_id limit 1) is null then l.provider_id else a.provider_id end, taken_at = least(a.taken_at, l.at), billing = coalesce(a.billing, l.billing)
   from locked l, send_attempt b
   where a.id = l.id and b.id = l.id and (b.rank < l.rank or l.at < coalesce(b.taken_at, 'infinity') or (b.billing is null and l.billing is not null))
   returning a.id, a.outbound, a.conversation, a.part, a.started_at, a.state, a.state = 'failed' as failed, l.reason, l.trouble, (l.sending_attempt = a.id) is true as current, b.rank < l.rank as forward),
