@@ -383,6 +383,27 @@ async def test_an_empty_answer_at_once_is_not_asked_for_again_at_once(
 
 
 @pytest.mark.postgres
+async def test_updates_without_ids_are_said_and_not_asked_for_again_at_once(
+    place: Ground, twin: TelegramTwin, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bot_account(place)
+    asked: list[Any] = []
+
+    async def nameless(given: Mapping[str, Any]) -> list[Any]:
+        asked.append(given)
+        return [{"update_id": "?", "message": {}}, 7]
+
+    monkeypatch.setattr(twin, "get_updates", nameless)
+    with capture_logs() as logs:
+        async with polling(place, url, pace=Pace(look_every=0.02, wait=0, pause=0.02, long_pause=0.2)):
+            await eventually(lambda: len(asked) >= 2, within_s=10)
+            await asyncio.sleep(0.5)
+    assert len(asked) <= 5
+    assert [one["why"] for one in errors(logs)] == ["its updates have no ids"]
+    assert {one.get("offset") for one in asked} == {None}
+
+
+@pytest.mark.postgres
 async def test_a_telegram_that_is_away_is_asked_again(place: Ground, twin: TelegramTwin) -> None:
     await bot_account(place)
     async with serving(twin.app) as url:
