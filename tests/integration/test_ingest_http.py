@@ -271,7 +271,7 @@ REFUSED: dict[str, tuple[int, Callable[[Web], Any]]] = {
     "no id": (400, lambda web: web.post(SIM, sim(), without="webhook-id")),
     "no timestamp": (400, lambda web: web.post(SIM, sim(), without="webhook-timestamp")),
     "too late": (400, lambda web: web.post(SIM, sim(), late_s=301)),
-    "too early": (400, lambda web: web.post(SIM, sim(), late_s=-301)),
+    "too early": (400, lambda web: web.post(SIM, sim(), late_s=-330)),
     "no JSON": (400, lambda web: web.post(SIM, b"hello")),
     "an empty body": (400, lambda web: web.post(SIM, b"")),
     "an empty object": (400, lambda web: web.post(SIM, {})),

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -25,14 +26,17 @@ Kind = Literal["group", "directory", "container"]
 
 POLL_SECONDS = 0.05
 LOG_TAIL_CHARS = 2_000
+PORTS = range(12_000, 32_000)
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port that nothing listens on now, of those that the system gives nobody by itself: else a connection or another
+    server takes it before it is used."""
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(check: Callable[[], bool], *, seconds: float, what: str) -> None:
