@@ -83,8 +83,8 @@ async def execute_cancel(context: ToolContext, proposal: Proposal, key: str) -> 
     if await carried_out(context, key):
         return _done(proposal)
     own = await _own(context, proposal.arguments["appointment"])
-    if isinstance(own, Refusal):
-        return own
+    if isinstance(own, Refusal):  # or the same key was at it at the same moment
+        return _done(proposal) if await carried_out(context, key) else own
     start, dentist = _instant(proposal.shown["start"]), proposal.shown["dentist"]
     try:
         async with context.sql.savepoint():

@@ -42,7 +42,14 @@ AFTER_ALL: Final = NINE + 600  # later than every time that the payloads state
 NOBODY: Final[Any] = dict.fromkeys(
     ("whatsapp_url", "twilio_url", "telegram_url"), "http://127.0.0.1:1"
 )  # is asked for anything
-MESSAGES: Final = "inbound_message, inbound_payload, media_part, identity_change, held_status"
+MESSAGES: Final = (
+    "flag",
+    "media_part",
+    "identity_change",
+    "held_status",
+    "inbound_payload",
+    "inbound_message",
+)
 STORED: Final = """
     select m.external_id as id, m.kind, i.user_id, i.reply_to, c.phone, m.body as text, m.button, m.quoted, m.forwarded, m.opt_word,
       m.channel_message_id, m.channel_at, m.business, m.account, m.conversation,
@@ -116,8 +123,11 @@ class Hooks:
         return [dict(row) for row in await self.place.owner.fetch(STORED)]
 
     async def forget(self) -> None:
-        """No messages any more; people, conversations and accounts stay."""
-        await self.place.owner.execute(f"truncate {MESSAGES} cascade")
+        """No messages any more; people, conversations and accounts stay. A truncate would lock out who looks for work."""
+        deletes = "; ".join(f"delete from {table}" for table in MESSAGES)
+        await self.place.owner.execute(
+            f"begin; set local session_replication_role = 'replica'; {deletes}; commit"
+        )
 
     def counted(self, name: str) -> float:
         """The sum of a counter over its labels."""
