@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from shared.outgoing import http_client
 from shared.telemetry.health import server
 
 WEBHOOK_TIMEOUT_S = 10.0
@@ -59,7 +60,7 @@ class Twin:
         self.side_calls: list[Mapping[str, Any]] = []
         self.answers: list[httpx2.Response] = []  # ours, to its webhooks
         self.faults: deque[Fault] = deque()
-        self._client = httpx2.AsyncClient(timeout=WEBHOOK_TIMEOUT_S, trust_env=False)
+        self._client = http_client(read_s=WEBHOOK_TIMEOUT_S)
 
     @property
     def app(self) -> ASGIApp:

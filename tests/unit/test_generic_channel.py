@@ -15,13 +15,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from leeway.twins.receiver import CALLBACK, ReceiverTwin
-from leeway.twins.twin import Fault, serving
+from leeway.twins.twin import Fault
 from services.dispatch.adapters.channels.generic import GenericChannel
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.ingest.core.generic import parse
 from shared.clock import SystemClock
 from shared.messages import MessageKind
 from tests.support.sends import Known, address, claimed
+from tests.support.served import Served
 
 INBOUND, OUTBOUND = ("whsec_" + base64.b64encode(letter * 32).decode() for letter in (b"i", b"o"))
 BUTTONS = [{"id": "pa:1:1:confirm", "title": "Confirm"}, {"id": "pa:1:1:cancel", "title": "Cancel"}]
@@ -44,10 +45,10 @@ class Tenant:
 
 
 @pytest.fixture
-async def tenant() -> AsyncIterator[Tenant]:
+async def tenant(served: Served) -> AsyncIterator[Tenant]:
     clock = SystemClock()
     system = ReceiverTwin(clock=clock, webhook="http://127.0.0.1:9", inbound=INBOUND, outbound=OUTBOUND)
-    async with serving(system.app) as url:
+    async with served.serving(system.app) as url:
         known = Known(address("generic", outbound=OUTBOUND, callback_url=url + CALLBACK))
         channel = GenericChannel(known, clock=clock, allow_internal=True, connections=4)
         yield Tenant(system, channel, known)
@@ -94,14 +95,14 @@ async def test_that_people_have_taken_over_is_told(
     assert tenant.data.get("handoff") is told
 
 
-async def test_the_signature_is_one_that_the_standard_s_own_library_takes() -> None:
+async def test_the_signature_is_one_that_the_standard_s_own_library_takes(served: Served) -> None:
     heard: list[tuple[bytes, dict[str, str]]] = []
 
     async def hear(request: Request) -> Response:
         heard.append((await request.body(), dict(request.headers)))
         return Response()
 
-    async with serving(Starlette(routes=[Route("/", hear, methods=["POST"])])) as url:
+    async with served.serving(Starlette(routes=[Route("/", hear, methods=["POST"])])) as url:
         known = Known(address("generic", outbound=OUTBOUND, callback_url=url + "/"))
         channel = GenericChannel(known, clock=SystemClock(), allow_internal=True, connections=1)
         await channel.send(claimed("Ține minte: «joi»"), key="out_1")
@@ -153,11 +154,13 @@ async def test_a_wrong_secret_is_refused_by_the_other_side_and_switches_the_acco
 
 
 @pytest.mark.parametrize(("stated", "wait"), [("7", 7), ("100000", 120), ("soon", None)])
-async def test_a_wait_that_it_asks_for_is_honoured_within_reason(stated: str, wait: int | None) -> None:
+async def test_a_wait_that_it_asks_for_is_honoured_within_reason(
+    served: Served, stated: str, wait: int | None
+) -> None:
     async def busy(_: Request) -> Response:
         return Response(status_code=503, headers={"retry-after": stated})
 
-    async with serving(Starlette(routes=[Route("/", busy, methods=["POST"])])) as url:
+    async with served.serving(Starlette(routes=[Route("/", busy, methods=["POST"])])) as url:
         known = Known(address("generic", outbound=OUTBOUND, callback_url=url + "/"))
         channel = GenericChannel(known, clock=SystemClock(), allow_internal=True, connections=1)
         outcome = await channel.send(claimed(), key="out_1")
@@ -213,14 +216,14 @@ async def test_a_probe_posts_nothing(tenant: Tenant) -> None:
 # What it posts
 
 
-async def test_what_it_posts_is_read_by_our_own_parser_and_the_standard_s_library() -> None:
+async def test_what_it_posts_is_read_by_our_own_parser_and_the_standard_s_library(served: Served) -> None:
     heard: list[tuple[bytes, dict[str, str]]] = []
 
     async def hear(request: Request) -> Response:
         heard.append((await request.body(), dict(request.headers)))
         return Response()
 
-    async with serving(Starlette(routes=[Route("/", hear, methods=["POST"])])) as url:
+    async with served.serving(Starlette(routes=[Route("/", hear, methods=["POST"])])) as url:
         clock = SystemClock()
         system = ReceiverTwin(clock=clock, webhook=url + "/", inbound=INBOUND, outbound=OUTBOUND)
         attachment = {"kind": "image", "url": "https://x.test/a.jpg", "mime": "image/jpeg", "name": "a.jpg"}

@@ -31,6 +31,7 @@ from shared.ids import ActionId
 from shared.telemetry.logs import configure_logs
 from tests.support.factories import NOON, SetClock
 from tests.support.sends import ACCOUNT, Known, address, claimed
+from tests.support.served import Served
 
 TOKEN = "710000900:AAtest-token_of-no-bot"
 SECRET = "hook_secret-1"
@@ -68,11 +69,11 @@ async def channel_to(url: str, addresses: Known) -> AsyncIterator[TelegramChanne
 
 
 @pytest.fixture
-async def bot() -> AsyncIterator[Bot]:
+async def bot(served: Served) -> AsyncIterator[Bot]:
     """A bot whom Maria has written to."""
     twin, addresses = TelegramTwin(clock=SetClock(), token=TOKEN), known()
     await twin.write(MARIA, "Hello")
-    async with serving(twin.app) as url, channel_to(url, addresses) as channel:
+    async with served.serving(twin.app) as url, channel_to(url, addresses) as channel:
         yield Bot(twin, channel, addresses)
         await twin.close()
 
@@ -207,35 +208,37 @@ async def test_a_port_that_nobody_listens_on_took_nothing(bot: Bot) -> None:
     ],
     ids=["502 of a proxy", "a page", "404 of a proxy", "a list", "no boolean", "no text"],
 )
-async def test_an_answer_that_is_not_telegram_s_leaves_the_outcome_open(answer: Response) -> None:
-    async with odd(answer) as channel:
+async def test_an_answer_that_is_not_telegram_s_leaves_the_outcome_open(
+    served: Served, answer: Response
+) -> None:
+    async with odd(served, answer) as channel:
         assert isinstance(await channel.send(claimed(channel="telegram"), key="k"), NoAnswer)
 
 
 @pytest.mark.parametrize("result", [True, {}, {"message_id": "7"}, {"message_id": 7, "date": 10**18}])
-async def test_a_send_that_was_taken_is_sent_whatever_is_said_of_it(result: object) -> None:
-    async with odd(JSONResponse({"ok": True, "result": result})) as channel:
+async def test_a_send_that_was_taken_is_sent_whatever_is_said_of_it(served: Served, result: object) -> None:
+    async with odd(served, JSONResponse({"ok": True, "result": result})) as channel:
         assert isinstance(await channel.send(claimed(channel="telegram"), key="k"), Accepted)
 
 
 @pytest.mark.parametrize("after", [0, -4, "7", 1.5, None, True])
-async def test_a_wait_that_is_none_is_a_second(after: object) -> None:
+async def test_a_wait_that_is_none_is_a_second(served: Served, after: object) -> None:
     body = {"ok": False, "error_code": 429, "description": "x", "parameters": {"retry_after": after}}
-    async with odd(JSONResponse(body, status_code=429)) as channel:
+    async with odd(served, JSONResponse(body, status_code=429)) as channel:
         outcome = await channel.send(claimed(channel="telegram"), key="k")
     assert isinstance(outcome, Throttled)
     assert outcome.retry_after == timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def odd(answer: Response) -> AsyncIterator[TelegramChannel]:
+async def odd(served: Served, answer: Response) -> AsyncIterator[TelegramChannel]:
     """A channel whose provider always answers so."""
 
     async def same(_: Request) -> Response:
         return answer
 
     app = Starlette(routes=[Route("/{path:path}", same, methods=["POST"])])
-    async with serving(app) as url, channel_to(url, known()) as channel:
+    async with served.serving(app) as url, channel_to(url, known()) as channel:
         yield channel
 
 

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from leeway.twins.twilio import TwilioTwin
 from leeway.twins.twilio_messages import TwilioAccount
-from leeway.twins.twin import Fault, serving
+from leeway.twins.twin import Fault
 from services.dispatch.adapters.channels.twilio import TwilioChannel
 from services.dispatch.core.outcome import (
     Accepted,
@@ -31,6 +31,7 @@ from shared.channels.traits import ChannelName
 from shared.channels.troubles import Trouble
 from tests.support.factories import SetClock
 from tests.support.sends import ACCOUNT, Known, address, claimed
+from tests.support.served import Served
 
 SID, TOKEN, OURS = "AC" + "1" * 32, "auth-token-1", "+40200000001"
 PUBLIC = "https://agent.example.test"
@@ -66,11 +67,11 @@ async def channel_to(url: str, addresses: Known, public_url: str = PUBLIC) -> As
 
 
 @pytest.fixture
-async def line() -> AsyncIterator[Line]:
+async def line(served: Served) -> AsyncIterator[Line]:
     account = TwilioAccount(sid=SID, token=TOKEN, number=OURS, key=("SK1", "key-secret"), service="MG1")
     twin = TwilioTwin(clock=SetClock(), account=account)
     known = Known(address("twilio", outbound=TOKEN, settings=settings_of()))
-    async with serving(twin.app) as url, channel_to(url, known) as channel:
+    async with served.serving(twin.app) as url, channel_to(url, known) as channel:
         yield Line(twin, channel, known)
         await twin.close()
 
@@ -135,8 +136,8 @@ async def test_each_part_is_an_sms_of_its_own(line: Line) -> None:
     assert [one.text for one in line.twin.delivered] == ["Second"]
 
 
-async def test_without_a_public_url_no_statuses_are_asked_for(line: Line) -> None:
-    async with serving(line.twin.app) as url, channel_to(url, line.known, public_url="") as channel:
+async def test_without_a_public_url_no_statuses_are_asked_for(served: Served, line: Line) -> None:
+    async with served.serving(line.twin.app) as url, channel_to(url, line.known, public_url="") as channel:
         assert isinstance(await channel.send(claimed(channel="twilio", user_id=ANA), key="k"), Accepted)
     assert "StatusCallback" not in line.twin.requests[0]
 
@@ -148,11 +149,11 @@ async def test_an_api_key_logs_in_instead_of_the_token(line: Line) -> None:
     assert isinstance(await line.send(), AccountRefused)
 
 
-async def test_long_texts_are_counted_where_twilio_does_not_say() -> None:
-    async with answering(201, {"sid": "SM1", "num_segments": "0"}) as line:
+async def test_long_texts_are_counted_where_twilio_does_not_say(served: Served) -> None:
+    async with answering(served, 201, {"sid": "SM1", "num_segments": "0"}) as line:
         assert await line.send("a" * 161) == Accepted(provider_id="SM1", segments=2)
         assert await line.send("a" * 161, to=f"whatsapp:{ANA}") == Accepted(provider_id="SM1")
-    async with answering(201, {"sid": "SM1", "num_segments": "3"}) as line:
+    async with answering(served, 201, {"sid": "SM1", "num_segments": "3"}) as line:
         assert await line.send("a") == Accepted(provider_id="SM1", segments=3)
 
 
@@ -160,7 +161,7 @@ async def test_long_texts_are_counted_where_twilio_does_not_say() -> None:
 
 
 @asynccontextmanager
-async def answering(status: int, body: Any) -> AsyncIterator[Line]:
+async def answering(served: Served, status: int, body: Any) -> AsyncIterator[Line]:
     """A Twilio that has one answer."""
 
     async def answer(_: Request) -> Response:
@@ -169,7 +170,7 @@ async def answering(status: int, body: Any) -> AsyncIterator[Line]:
     app = Starlette(routes=[Route("/{path:path}", answer, methods=["GET", "POST"])])
     twin = TwilioTwin(clock=SetClock(), account=TwilioAccount(sid=SID, token=TOKEN, number=OURS))
     known = Known(address("twilio", outbound=TOKEN, settings=settings_of()))
-    async with serving(app) as url, channel_to(url, known) as channel:
+    async with served.serving(app) as url, channel_to(url, known) as channel:
         yield Line(twin, channel, known)
     await twin.close()
 
@@ -203,10 +204,10 @@ async def answering(status: int, body: Any) -> AsyncIterator[Line]:
     ],
 )
 async def test_an_error_is_what_follows_from_it(
-    status: int, code: int | None, kind: type, trouble: Trouble | None
+    served: Served, status: int, code: int | None, kind: type, trouble: Trouble | None
 ) -> None:
     body = {"code": code, "message": f"about {ANA}", "status": status}
-    async with answering(status, body) as line:
+    async with answering(served, status, body) as line:
         outcome = await line.send()
     assert isinstance(outcome, kind)
     assert ANA not in str(outcome)
@@ -217,14 +218,14 @@ async def test_an_error_is_what_follows_from_it(
 @pytest.mark.parametrize(
     "body", ["<html>", "", "[]", "null", {}, {"sid": None}, {"sid": ""}, {"sid": 7}, {"code": 21610}]
 )
-async def test_a_success_without_a_message_is_nobodys_guess(body: Any) -> None:
-    async with answering(200, body) as line:
+async def test_a_success_without_a_message_is_nobodys_guess(served: Served, body: Any) -> None:
+    async with answering(served, 200, body) as line:
         assert isinstance(await line.send(), NoAnswer)
 
 
 @pytest.mark.parametrize("code", ["21610", True, -1, None, [21610]])
-async def test_a_code_that_is_none_is_unknown(code: Any) -> None:
-    async with answering(400, {"code": code}) as line:
+async def test_a_code_that_is_none_is_unknown(served: Served, code: Any) -> None:
+    async with answering(served, 400, {"code": code}) as line:
         outcome = await line.send()
         assert isinstance(outcome, Refused)
         assert outcome.trouble is Trouble.UNKNOWN
@@ -263,7 +264,7 @@ async def test_there_are_no_side_calls(line: Line) -> None:
     assert not line.twin.requests
 
 
-async def test_a_probe_says_whether_the_account_is_there_and_active(line: Line) -> None:
+async def test_a_probe_says_whether_the_account_is_there_and_active(served: Served, line: Line) -> None:
     of = line.known.found
     assert of is not None
     good = await line.channel.probe(of)
@@ -272,9 +273,9 @@ async def test_a_probe_says_whether_the_account_is_there_and_active(line: Line) 
     assert not wrong.works
     assert "refuses the credentials" in wrong.said
     assert not (await line.channel.probe(address("twilio", settings=settings_of()))).works
-    async with answering(200, {"status": "suspended"}) as other:
+    async with answering(served, 200, {"status": "suspended"}) as other:
         assert (await other.channel.probe(of)).works is False
-    async with answering(404, {"code": 20404}) as other:
+    async with answering(served, 404, {"code": 20404}) as other:
         assert "error 20404" in (await other.channel.probe(of)).said
     async with channel_to("http://127.0.0.1:9", line.known) as channel:
         assert "can't be reached" in (await channel.probe(of)).said

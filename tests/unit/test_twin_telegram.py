@@ -13,8 +13,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from leeway.twins.telegram import Person, TelegramTwin, too_many
-from leeway.twins.twin import Fault, serving
+from leeway.twins.twin import Fault
+from shared.outgoing import http_client
 from tests.support.factories import SetClock
+from tests.support.served import Served
 
 TOKEN = "710000900:AAtest"
 MARIA = Person(id=710_000_012)
@@ -43,9 +45,9 @@ class Caller:
 
 
 @pytest.fixture
-async def caller() -> AsyncIterator[Caller]:
+async def caller(served: Served) -> AsyncIterator[Caller]:
     twin = TelegramTwin(clock=SetClock(), token=TOKEN)
-    async with serving(twin.app) as url, httpx2.AsyncClient(trust_env=False) as http:
+    async with served.serving(twin.app) as url, http_client(read_s=10) as http:
         yield Caller(twin, url, http)
         await twin.close()
 
@@ -160,7 +162,9 @@ async def test_a_second_fetch_ends_the_first(caller: Caller) -> None:
     assert (status, said.startswith("Conflict: terminated by other")) == (409, True)
 
 
-async def test_a_webhook_and_fetching_exclude_each_other_and_unanswered_updates_wait(caller: Caller) -> None:
+async def test_a_webhook_and_fetching_exclude_each_other_and_unanswered_updates_wait(
+    served: Served, caller: Caller
+) -> None:
     heard: list[tuple[str | None, bytes]] = []
     status = 503
 
@@ -168,7 +172,7 @@ async def test_a_webhook_and_fetching_exclude_each_other_and_unanswered_updates_
         heard.append((request.headers.get("x-telegram-bot-api-secret-token"), await request.body()))
         return Response(status_code=status)
 
-    async with serving(Starlette(routes=[Route("/hook", hear, methods=["POST"])])) as ours:
+    async with served.serving(Starlette(routes=[Route("/hook", hear, methods=["POST"])])) as ours:
         hook: dict[str, Any] = {
             "url": ours + "/hook",
             "secret_token": "a_secret-1",

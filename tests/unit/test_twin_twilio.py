@@ -14,9 +14,10 @@ from starlette.routing import Route
 
 from leeway.twins.twilio import OPT_OUT, STARTED, STOPPED, TwilioTwin
 from leeway.twins.twilio_messages import TwilioAccount
-from leeway.twins.twin import serving
+from shared.outgoing import http_client
 from tests.oracles.signatures import twilio_signed
 from tests.support.factories import SetClock
+from tests.support.served import Served
 
 SID, TOKEN, OURS, ANA = "AC" + "1" * 32, "auth-token-1", "+40200000001", "+40700000001"
 PUBLIC = "https://agent.example.test/hooks/twilio/clinic"
@@ -30,9 +31,7 @@ class Receiver:
 
     async def take(self, request: Request) -> Response:
         form = parse_qsl((await request.body()).decode(), keep_blank_values=True)
-        below = request.url.path.removeprefix("/hook") + (
-            f"?{request.url.query}" if request.url.query else ""
-        )
+        below = request.path_params["below"] + (f"?{request.url.query}" if request.url.query else "")
         self.posted.append((below, form, request.headers["x-twilio-signature"]))
         return Response(status_code=200)
 
@@ -57,13 +56,13 @@ class Caller:
 
 
 @pytest.fixture
-async def caller() -> AsyncIterator[Caller]:
+async def caller(served: Served) -> AsyncIterator[Caller]:
     receiver, clock = Receiver(), SetClock()
     app = Starlette(routes=[Route("/hook{below:path}", receiver.take, methods=["POST"])])
     account = TwilioAccount(sid=SID, token=TOKEN, number=OURS, key=("SK1", "secret"), service="MG1")
-    async with serving(app) as ours:
+    async with served.serving(app) as ours:
         twin = TwilioTwin(clock=clock, account=account, webhook=f"{ours}/hook", public=PUBLIC)
-        async with serving(twin.app) as url, httpx2.AsyncClient(trust_env=False) as http:
+        async with served.serving(twin.app) as url, http_client(read_s=10) as http:
             yield Caller(twin, clock, url, http, receiver)
         await twin.close()
 

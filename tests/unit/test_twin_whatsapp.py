@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from leeway.twins.twin import Fault, serving
+from leeway.twins.twin import Fault
 from leeway.twins.whatsapp import Person, WhatsAppTwin, api_fault
+from shared.outgoing import http_client
 from tests.oracles.signatures import meta_signed
 from tests.support.factories import SetClock
+from tests.support.served import Served
 
 TOKEN, SECRET, NUMBER_ID = "access-token-1", "app-secret-1", "900000000000001"
 ANA = Person(id="RO.90000000000000000001", number="40700000001")
@@ -65,12 +67,12 @@ class Caller:
 
 
 @pytest.fixture
-async def caller() -> AsyncIterator[Caller]:
+async def caller(served: Served) -> AsyncIterator[Caller]:
     receiver, clock = Receiver(), SetClock()
     app = Starlette(routes=[Route("/hook", receiver.take, methods=["POST"])])
-    async with serving(app) as ours:
+    async with served.serving(app) as ours:
         twin = WhatsAppTwin(clock=clock, webhook=f"{ours}/hook", app_secret=SECRET, access_token=TOKEN)
-        async with serving(twin.app) as url, httpx2.AsyncClient(trust_env=False) as http:
+        async with served.serving(twin.app) as url, http_client(read_s=10) as http:
             for person in (ANA, ELA):
                 await twin.write(person, "Good day")
             yield Caller(twin, clock, url, http, receiver)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from leeway.twins.twin import Fault, serving
+from leeway.twins.twin import Fault
 from leeway.twins.whatsapp import Person, WhatsAppTwin, api_fault
 from services.dispatch.adapters.channels.whatsapp import WhatsAppChannel
 from services.dispatch.core.outcome import (
@@ -32,6 +32,7 @@ from shared.channels.traits import ChannelName
 from shared.channels.troubles import WHATSAPP, Trouble
 from tests.support.factories import SetClock
 from tests.support.sends import ACCOUNT, Known, address, claimed
+from tests.support.served import Served
 
 TOKEN, NUMBER_ID = "the-access-token", "900000000000001"
 ANA = Person(id="RO.90000000000000000001", number="40700000001")
@@ -70,13 +71,13 @@ async def channel_to(url: str, addresses: Known) -> AsyncIterator[WhatsAppChanne
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def desk(served: Served) -> AsyncIterator[Desk]:
     """A number that Ana and Ela have written to."""
     twin = WhatsAppTwin(clock=SetClock(), webhook="", app_secret="secret", access_token=TOKEN)
     for person in (ANA, ELA):
         twin.message_of(person, {})
     addresses = known(template=TEMPLATE)
-    async with serving(twin.app) as url, channel_to(url, addresses) as channel:
+    async with served.serving(twin.app) as url, channel_to(url, addresses) as channel:
         yield Desk(twin, channel, addresses)
         await twin.close()
 
@@ -225,13 +226,13 @@ ODD: dict[str, tuple[Response, type[Any]]] = {
 
 @pytest.mark.parametrize(("answer", "kind"), ODD.values(), ids=ODD)
 async def test_what_is_not_of_whatsapps_form_is_no_yes_and_stops_no_account(
-    answer: Response, kind: type[Any]
+    served: Served, answer: Response, kind: type[Any]
 ) -> None:
     async def always(_: Request) -> Response:
         return answer
 
     app = Starlette(routes=[Route("/{path:path}", always, methods=["POST"])])
-    async with serving(app) as url, channel_to(url, known()) as channel:
+    async with served.serving(app) as url, channel_to(url, known()) as channel:
         outcome = await channel.send(claimed("Hello", user_id=ANA.id, reply_to="+40700000001"), key="k")
     assert isinstance(outcome, kind)
 

@@ -15,8 +15,10 @@ from services.ingest.ports import Media, Wanted
 from shared.errors import LeewayError
 from shared.media import TYPES, plain_type, type_of
 from shared.messages import PartKind
+from shared.outgoing import http_client
 from shared.settings import Settings
 
+READ_S = 15.0
 AT_ONCE: Final = 8
 FETCH_MOST_S: Final = 60.0  # below a claim's length
 PAUSES_S: Final = (2.0, 10.0, 60.0, 300.0)  # after the first try, the second, …
@@ -54,11 +56,7 @@ class MediaFetching:
 
     async def run(self) -> None:
         """Fetch what is due until cancelled. What fails ends nothing but itself."""
-        timeout = httpx2.Timeout(15.0, connect=4.0)
-        async with (
-            httpx2.AsyncClient(timeout=timeout, trust_env=False, follow_redirects=False) as client,
-            asyncio.TaskGroup() as tasks,
-        ):
+        async with http_client(read_s=READ_S) as client, asyncio.TaskGroup() as tasks:
             while True:
                 await self._take_up(client, tasks)
                 await asyncio.sleep(self._pace.look_every)

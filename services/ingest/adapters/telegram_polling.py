@@ -23,10 +23,10 @@ from shared.channels.telegram import ALLOWED_UPDATES
 from shared.channels.traits import ChannelName
 from shared.clock import Clock
 from shared.errors import LeewayError, Unavailable
+from shared.outgoing import http_client
 from shared.telemetry.metrics import Metrics
 
 READ_S: Final = 30.0
-CONNECT_S: Final = 4.0
 WAITED_S: Final = (
     1.0  # an answer without updates that comes sooner did not wait for any: it is not asked for again at once
 )
@@ -83,11 +83,7 @@ class TelegramPolling:
 
     async def run(self) -> None:
         """Poll every bot that wants it and that no other process polls, until cancelled."""
-        timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
-        async with (
-            httpx2.AsyncClient(timeout=timeout, trust_env=False) as client,
-            asyncio.TaskGroup() as bots,
-        ):
+        async with http_client(read_s=READ_S) as client, asyncio.TaskGroup() as bots:
             while True:
                 try:
                     for bot in await self._polls.claim():

@@ -28,11 +28,11 @@ from shared.channels.accounts import Twilio
 from shared.channels.traits import WHATSAPP_OVER_TWILIO, ChannelName
 from shared.clock import Clock
 from shared.errors import LeewayError
+from shared.outgoing import http_client
 
 FIRST: Final = timedelta(hours=24)  # how far back an account's first look goes
 OVERLAP: Final = timedelta(minutes=10)  # a message is listed a little after it is dated
 READ_S: Final = 15.0
-CONNECT_S: Final = 4.0
 LOOK_MOST_S: Final = 180.0
 PAGE: Final = 200
 PAGES_MOST: Final = 50
@@ -79,8 +79,7 @@ class TwilioMissed:
     async def run(self) -> None:
         """Look at every account that is due and that no other process looks at, until cancelled. Nothing that fails ends it."""
         older_than = self._pace.at_start
-        timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
-        async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
+        async with http_client(read_s=READ_S) as client:
             while True:
                 try:
                     for look in await self._looks.claim(older_than=timedelta(seconds=older_than)):

@@ -7,19 +7,14 @@ import httpx2
 import msgspec
 
 from services.dispatch.core.outcome import NoAnswer, Throttled
+from shared.outgoing import http_client
 
-CONNECT_S = 4.0
 READ_S = 12.0
 
 
 def client(*, connections: int) -> httpx2.AsyncClient:
-    """A client for one channel's provider: time-outs below those of a send, no redirects, no proxies of the environment."""
-    return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(READ_S, connect=CONNECT_S),
-        follow_redirects=False,
-        trust_env=False,
-        limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
-    )
+    """A client for one channel's provider, its time-outs below those of a send."""
+    return http_client(read_s=READ_S, connections=connections)
 
 
 async def call(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response | Throttled | NoAnswer:
