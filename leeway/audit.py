@@ -8,7 +8,7 @@ import typer
 
 from leeway.installation import DIRECTORY, Data
 from leeway.operators import AsJson, Listing, OfBusiness, Office, entry, one_line, run, show_list
-from leeway.terminal import console, errors
+from leeway.terminal import console, errors, raw_line
 from shared.audit import Broken, Intact
 from shared.errors import Misconfigured
 
@@ -55,7 +55,7 @@ def verify(*, business: OfBusiness = None, as_json: AsJson = False, data: Data =
 
     verified = run(data, work)
     if as_json:
-        print(json.dumps([_values(slug, one) for slug, one in verified]))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps([_values(slug, one) for slug, one in verified]))
     else:
         _print(verified)
     if any(isinstance(one, Broken) for _, one in verified):

@@ -13,7 +13,7 @@ from leeway.businesses import NewBusiness, as_owner, seed_pack
 from leeway.installation import DIRECTORY, Data, the_one_meant
 from leeway.operators import By, actor
 from leeway.setting_values import dollars, quiet_hours, seconds, tell_changes
-from leeway.terminal import console, shown
+from leeway.terminal import console, raw_line, shown
 from shared.autonomy import Mode
 from shared.clock import SystemClock
 from shared.database import open_pool
@@ -38,7 +38,7 @@ Slug = Annotated[str, typer.Argument(help="Its short name: a-z, 0-9 and -.", sho
 
 
 @app.command()
-def create(  # noqa: PLR0913  one option a setting
+def create(
     slug: Slug,
     *,
     name: Annotated[str, typer.Option(help="As customers know it.", show_default=False)],
@@ -79,7 +79,7 @@ def show(
     """Its settings and channel accounts; secrets are never shown."""
     found = asyncio.run(_show(the_one_meant(data).settings, slug))
     if as_json:
-        print(json.dumps(found, default=str))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps(found, default=str))
         return
     accounts = found.pop("accounts")
     for key, value in found.items():
@@ -93,7 +93,7 @@ def show(
 
 
 @app.command("set")
-def set_(  # noqa: PLR0913  one option a setting
+def set_(
     slug: Slug,
     *,
     mode: Annotated[Mode | None, typer.Option(help="off, suggest or auto; holds at once.")] = None,

@@ -27,7 +27,7 @@ from leeway.operators import (
 )
 from leeway.setting_values import tell_changes
 from leeway.story import Event, Story, story_of
-from leeway.terminal import console, plain
+from leeway.terminal import console, plain, raw_line
 from shared.autonomy import Mode, strictest
 from shared.ids import ConversationId
 from shared.settings import Settings
@@ -59,7 +59,7 @@ def show(id_: Which, *, as_json: AsJson = False, watch: Watch = False, data: Dat
         conversation = await _found(here, id_)
         story = await _story(here, conversation)
         if as_json and not watch:
-            print(json.dumps(_values(story), default=jsonable))  # noqa: T201  for programs, as it is
+            raw_line(json.dumps(_values(story), default=jsonable))
             return
         printer = _Printer(as_json=as_json)
         printer.head(story)
@@ -126,7 +126,7 @@ class _Printer:
                 continue
             self._printed.add(key)
             if self._as_json:
-                print(json.dumps(event.values, default=jsonable), flush=True)  # noqa: T201  for programs
+                raw_line(json.dumps(event.values, default=jsonable))
             else:
                 console.print(self._text(event), soft_wrap=True)
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import typer
 
 from leeway.installation import DIRECTORY, Data, Installation, the_one_meant
-from leeway.terminal import console, errors, shown
+from leeway.terminal import console, errors, raw_line, shown
 from shared.broker import DeadLetter, connect
 from shared.database import Database, load_queries, open_pool
 from shared.errors import Misconfigured, Unavailable
@@ -50,7 +50,7 @@ def list_(*, as_json: Json = False, data: Data = DIRECTORY) -> None:
     rows, letters, away = asyncio.run(_list(_installation(data)))
     if as_json:
         found = {"work": [_plain(row) for row in rows], "letters": [_letter(one) for one in letters]}
-        print(json.dumps(found))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps(found))
     else:
         _print(rows, letters)
     if away:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from leeway.doctor_accounts import account_troubles
 from leeway.installation import DIRECTORY, Data, Installation, the_one_meant
-from leeway.terminal import console, shown
+from leeway.terminal import console, raw_line, shown
 from shared.broker import examine
 from shared.clock import SystemClock
 from shared.database import Database, load_queries, open_pool
@@ -65,7 +65,7 @@ def doctor(
 ) -> None:
     """Look at configuration, database, broker, keys and model; each line says ok, or what to do."""
     if fresh_key:
-        print(new_key())  # noqa: T201  for a script, as it is
+        raw_line(new_key())
         return
     configure_logs(level="error", service="doctor")
     healthy = uvloop.run(_examine(data))

@@ -17,7 +17,7 @@ from leeway.evals.reading import BadScript, Loaded, load_all
 from leeway.evals.report import Heading, as_junit, as_object
 from leeway.evals.suite import Choice, Report, evaluate
 from leeway.evals.tables import show, trace
-from leeway.terminal import errors
+from leeway.terminal import errors, raw_line
 from services.agent.core.prompt import VERSION as PROMPT_VERSION
 from shared.clock import SystemClock
 from shared.errors import Misconfigured
@@ -41,7 +41,7 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
     "leeway eval --case cn-01,bk-02 --trace\n\n"
     "Exit codes: 0 everything passed, 1 something failed, 2 the command line or a script was wrong."
 )
-def run(  # noqa: PLR0913  one option a line of the help
+def run(
     *,
     models: Annotated[
         str, typer.Option(help="Which, as in LLM=…, with commas; else LLM's.", show_default=False)
@@ -84,7 +84,7 @@ def run(  # noqa: PLR0913  one option a line of the help
     if junit is not None:
         junit.write_text(as_junit(report), encoding="utf-8")
     if as_json:
-        print(json.dumps(as_object(report, heading), ensure_ascii=False, indent=2))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps(as_object(report, heading), ensure_ascii=False, indent=2))
     else:
         show(report, heading)
     raise typer.Exit(0 if report.ok else 1)

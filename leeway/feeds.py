@@ -10,7 +10,7 @@ import typer
 
 from leeway.installation import DIRECTORY, Data, running_in, the_one_meant
 from leeway.operators import AsJson, Office, run
-from leeway.terminal import console, shown
+from leeway.terminal import console, raw_line, shown
 from services.console.adapters.pack_feeds import PackFeeds
 from services.console.core.feed_keys import FeedKeys
 from services.console.feeds import feed_keys_of, feed_url
@@ -54,7 +54,7 @@ def list_(
 
     found = run(data, work)
     if as_json:
-        print(json.dumps([{"name": name, "what": what, "url": url} for name, what, url in found]))  # noqa: T201  for programs
+        raw_line(json.dumps([{"name": name, "what": what, "url": url} for name, what, url in found]))
     elif not found:
         console.print(f"The pack of {slug} has no feeds.", markup=False)
     else:

@@ -12,7 +12,7 @@ import typer
 
 from leeway.installation import DIRECTORY, Data, the_one_meant
 from leeway.operators import AsJson, By, OfBusiness, actor, jsonable
-from leeway.terminal import console, shown
+from leeway.terminal import console, raw_line, shown
 from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
@@ -49,7 +49,7 @@ def list_(*, business: OfBusiness = None, as_json: AsJson = False, data: Data = 
 
     rows = asyncio.run(look())
     if as_json:
-        print(json.dumps([dict(row) for row in rows], default=jsonable))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps([dict(row) for row in rows], default=jsonable))
         return
     if not rows:
         console.print("No change of number or id waits for a decision.")

@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from leeway.installation import the_one_meant
-from leeway.terminal import console, errors, plain, shown
+from leeway.terminal import console, errors, plain, raw_line, shown
 from services.console.adapters.postgres_audit import PostgresAudit
 from services.console.adapters.postgres_desk import PostgresRecord
 from services.console.adapters.postgres_waiting import PostgresWaiting
@@ -176,7 +176,7 @@ def until_interrupted(work: Callable[[], None]) -> None:
 
 def _print(listing: Listing, *, as_json: bool) -> None:
     if as_json:
-        print(listing.as_json, flush=True)  # noqa: T201  for programs, as it is
+        raw_line(listing.as_json)
     else:
         console.print(listing.as_text, soft_wrap=True)
 

@@ -13,7 +13,7 @@ from leeway.business_settings import Change, Row, business_settings
 from leeway.installation import DIRECTORY, Data, the_one_meant
 from leeway.operators import AsJson, By, actor, jsonable
 from leeway.setting_values import tell_changes
-from leeway.terminal import console, plain
+from leeway.terminal import console, plain, raw_line
 from services.agent.core.gate import Allow, Ask, Deny, Dials, LevelSet, Passage, rule
 from shared.autonomy import Asked, Mode, Risk, decide
 from shared.errors import Misconfigured
@@ -59,7 +59,7 @@ def show(
     mode = Mode(business["mode"]) if business else Mode.SUGGEST
     found = policy(packs[name], mode=mode, levels=levels) | {"business": slug}
     if as_json:
-        print(json.dumps(found, default=jsonable))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps(found, default=jsonable))
     else:
         _print(found)
 

@@ -13,7 +13,7 @@ import typer
 
 from leeway.installation import DIRECTORY, Data
 from leeway.operators import AsJson, OfBusiness, Office, jsonable, one_line, run
-from leeway.terminal import console, plain
+from leeway.terminal import console, plain, raw_line
 from services.console.core.waiting import short
 from shared.clock import SystemClock
 from shared.database import load_queries
@@ -61,7 +61,7 @@ def report(
 
     found = run(data, work)
     if as_json:
-        print(json.dumps(found, default=jsonable))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps(found, default=jsonable))
     else:
         _print(found)
 

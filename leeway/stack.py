@@ -1,7 +1,6 @@
 """`leeway up --stack`: the four services as processes, restarted when they die, each line under its name."""
 
 import asyncio
-import random
 import signal
 import sys
 from collections.abc import Coroutine
@@ -14,6 +13,7 @@ from leeway.children import dies_with_us
 from leeway.terminal import console, shown
 from shared.database.migrate import pending
 from shared.errors import Misconfigured, Unavailable
+from shared.jitter import between
 from shared.packs import load_packs, migrations_of
 from shared.secrets import vault_of
 from shared.settings import Settings
@@ -88,7 +88,7 @@ class _Watched:
             if self.stop.asked.is_set():
                 return
             failures = 1 if clock() - since > LASTED_S else failures + 1
-            pause = min(BACKOFF_FIRST_S * 2 ** (failures - 1), BACKOFF_MAX_S) * random.uniform(0.75, 1)  # noqa: S311  jitter, not a secret
+            pause = min(BACKOFF_FIRST_S * 2 ** (failures - 1), BACKOFF_MAX_S) * between(0.75, 1)
             self._print(f"ended ({_how(code)}), starts again in {pause:.1f} s", style="bold red")
             await _either(self.stop.asked.wait(), asyncio.sleep(pause))
 

@@ -23,6 +23,12 @@ def shown(text: str) -> str:
     )
 
 
+def raw_line(text: str) -> None:
+    """A line for programs, as it is: neither wrapped nor coloured, and there at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def plain(text: str, style: str = "") -> Text:
     """Text from outside as rich takes it: no markup is read in it."""
     return Text(shown(text), style=style)

@@ -25,7 +25,7 @@ EPILOG: Final = (
 )
 
 
-def add(  # noqa: PLR0913  one option a setting
+def add(
     business: Annotated[str, typer.Argument(help="Its short name.", show_default=False)],
     *,
     kind: Annotated[ChannelName, typer.Option("--channel", help="Which.")] = ChannelName.GENERIC,

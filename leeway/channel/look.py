@@ -13,7 +13,7 @@ from leeway.channel.change import OfAccount, OfChannel
 from leeway.channel.reaching import polls, probed, unreachable, webhook_url
 from leeway.installation import DIRECTORY, Data, Installation, the_one_meant
 from leeway.operators import AsJson, jsonable
-from leeway.terminal import console, shown
+from leeway.terminal import console, raw_line, shown
 
 
 def list_(
@@ -32,7 +32,7 @@ def list_(
 
     found = asyncio.run(look())
     if as_json:
-        print(json.dumps(found, default=jsonable))  # noqa: T201  for programs, as it is
+        raw_line(json.dumps(found, default=jsonable))
         return
     if not found:
         console.print("No accounts yet; make one with: leeway channel add --help")

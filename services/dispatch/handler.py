@@ -1,7 +1,6 @@
 """A reply's way out: claim, call the provider, settle, ring the next. The claim is committed before the call begins."""
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -41,6 +40,7 @@ from shared.channels.troubles import Trouble
 from shared.clock import Clock
 from shared.errors import Misconfigured, Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
+from shared.jitter import between
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics, kind_of
 from shared.tickets import Stage
@@ -160,7 +160,7 @@ class Dispatch:
             outcome,
             last_part=claimed.last_part,
             idempotent=channel is not None and traits_of(claimed.channel, claimed.user_id).idempotent,
-            backoff=backoff(claimed.tries, chance=random.random()),  # noqa: S311  jitter, not a secret
+            backoff=backoff(claimed.tries, chance=between(0, 1)),
             by_template=claimed.by_template,
         )
         goes_on = settled.rank > 0 and not claimed.last_part

@@ -41,7 +41,7 @@ def main(name: str, wire: Wire) -> None:
         gc.set_threshold(*GARBAGE_AFTER)
         uvloop.run(serve(settings, wire))
     except LeewayError as error:
-        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201  one line for a person
+        sys.stderr.write(f"{name}: {error}\n")
         raise SystemExit(1) from None
 
 

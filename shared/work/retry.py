@@ -1,11 +1,11 @@
 """A transaction that met another one is done again whole, a few times."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from shared.errors import Conflict
+from shared.jitter import between
 
 CONFLICT_TRIES = 3
 
@@ -26,4 +26,4 @@ async def retried(work: Callable[[], Awaitable[Result]]) -> Result:
 
 async def _jitter() -> None:
     """A short random pause, so that two that met do not meet again."""
-    await asyncio.sleep(random.uniform(0.005, 0.05))  # noqa: S311  jitter, not a secret
+    await asyncio.sleep(between(0.005, 0.05))

@@ -6,7 +6,6 @@ on its row first; after `ATTEMPTS_MAX` the stage gives it up to people.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 from uuid import UUID
@@ -16,6 +15,7 @@ import structlog
 from shared.broker.port import Broker, Consumer, Delivery
 from shared.clock import Clock
 from shared.errors import NotPublished, Unavailable
+from shared.jitter import between
 from shared.tickets import KIND_OF, Kind, Stage, packets
 from shared.work.batches import Batcher
 
@@ -189,7 +189,7 @@ class StageLoop:
                 return True
             if self._clock.monotonic() >= until:
                 return False
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  jitter, not a secret
+            await asyncio.sleep(pause * between(0.5, 1.0))
             pause = min(2 * pause, BACKOFF_MAX_S)
 
 
