@@ -5,6 +5,7 @@ session sees the business of its transaction alone. Nobody works as the owner.
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -222,10 +223,19 @@ class Session:
 
     def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
         self._connection = connection
+        self._closing = asyncio.Event()
+        connection.add_termination_listener(lambda _: self._closing.set())
 
     @property
     def closed(self) -> bool:
         return self._connection.is_closed()
+
+    async def closes(self, *, within_s: float) -> bool:
+        """Wait for its end, from whichever side, and say whether it came."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._closing.wait()
+        return self.closed
 
     async def fetch(self, query: str, *arguments: object) -> Sequence[Row]:
         try:

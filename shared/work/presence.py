@@ -20,12 +20,16 @@ from shared.tickets import Stage
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 CHECK_EVERY_S = 5.0
+AGAIN_EVERY_S = 0.25
 
 log = structlog.get_logger(__name__)
 
 
 class Presence:
-    """This process's worker number, held while it lives. `keep` guards the connection; the number may change after a loss."""
+    """This process's worker number, held while it lives. `keep` guards the connection; the number may change after a loss.
+
+    Nothing may be claimed under a number that is not held: others void it at once, again and again.
+    """
 
     def __init__(self, url: str, stage: Stage, timeouts: Timeouts) -> None:
         self._url = url
@@ -36,7 +40,10 @@ class Presence:
 
     @property
     def number(self) -> WorkerNumber:
+        """Raises Unavailable while it is not held."""
         assert self._number is not None, "presence was not entered"
+        if not self.held:
+            raise Unavailable("the worker number is not held: its connection to Postgres was lost")
         return self._number
 
     @property
@@ -56,17 +63,18 @@ class Presence:
         self._session = session
 
     async def keep(self) -> None:
-        """Until cancelled: notice a lost connection and hold a number again."""
+        """Until cancelled: notice a lost connection at once, and hold a number again."""
         while True:
-            await asyncio.sleep(CHECK_EVERY_S if self.held else 0.5)
             try:
-                if self._session is None or self._session.closed:
+                if self._session is None or await self._session.closes(within_s=CHECK_EVERY_S):
+                    await self.leave()
                     await self.enter()
                 else:
                     await self._session.fetch(QUERIES["alive"])
             except Unavailable as error:
                 log.warning("worker number not held", stage=self._stage, error=str(error))
                 await self.leave()
+                await asyncio.sleep(AGAIN_EVERY_S)
 
     async def leave(self) -> None:
         session, self._session = self._session, None

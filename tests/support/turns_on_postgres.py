@@ -14,6 +14,7 @@ from services.agent.evidence import Sealing
 from services.agent.ports import CallRecord, Commit, NewAction, Receipt, Share, ToolRecord, TurnState
 from shared.database import queries_of
 from shared.ids import ActionId, CallId, ConversationId, OutboundId, WorkerNumber, new_id
+from shared.work.presence import Presence
 from tests.support.factories import Ground, Worker
 
 ANYONE = Share(most=100)
@@ -21,10 +22,13 @@ SEALING = Sealing({PACK.name: PACK})
 LEASE = timedelta(seconds=30)
 
 
-def turns_of(place: Ground, *, worker: int = 1, model: str = "mock") -> PostgresTurns:
+def turns_of(
+    place: Ground, *, worker: int = 1, model: str = "mock", presence: Presence | None = None
+) -> PostgresTurns:
+    """With a `presence`, the worker is who that says."""
     return PostgresTurns(
         place.database,
-        presence=Worker(WorkerNumber(worker)),  # type: ignore[arg-type]  # only its number is asked
+        presence=presence or Worker(WorkerNumber(worker)),  # type: ignore[arg-type]  # only its number is asked
         pack_queries={PACK.name: queries_of(PACK)},
         provider="mock",
         model=model,
