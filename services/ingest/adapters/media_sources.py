@@ -4,12 +4,9 @@ WhatsApp: developers.facebook.com, Cloud API, Media. Twilio: twilio.com/docs/mes
 behind one redirect. Telegram: core.telegram.org/bots/api#getfile. Addresses hold tokens: no error and no log line names one.
 """
 
-import asyncio
-import ipaddress
 import json
 import re
-import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
@@ -19,6 +16,7 @@ import httpx2
 from services.ingest.ports import Wanted
 from shared.channels.accounts import Twilio, WhatsApp
 from shared.channels.traits import ChannelName
+from shared.outgoing import NotPublic, Resolve, public_target, resolve
 from shared.settings import Settings
 
 META_HOSTS: Final = ("fbsbx.com", "facebook.com", "fbcdn.net")
@@ -27,8 +25,6 @@ GONE: Final = frozenset({400, 401, 403, 404, 410})  # asking again brings nothin
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 DESCRIPTION_BYTES_MAX: Final = 64 * 1024
 _PATH = re.compile(r"[A-Za-z0-9_\-./]{1,512}")
-
-Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 class Refused(Exception):
@@ -49,12 +45,6 @@ class Content:
 
     content: bytes
     mime: str | None
-
-
-async def resolve(host: str, port: int) -> list[str]:
-    """The addresses of a name. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,23 +115,14 @@ class Sources:
 
     async def _elsewhere(self, client: httpx2.AsyncClient, location: str) -> httpx2.Request:
         """The one redirect: without credentials, https, to a public address, connected to as checked."""
-        parts = urlsplit(location)
-        host = parts.hostname or ""
-        if parts.scheme != "https" or not host:
-            raise Refused("redirected to what is not https")
         try:
-            addresses = [ipaddress.ip_address(one) for one in await self.resolve(host, parts.port or 443)]
-        except (OSError, ValueError):
+            target = await public_target(location, resolve=self.resolve)
+        except NotPublic as error:
+            raise Refused(f"redirected to what is {error}") from None
+        except OSError:
             raise NotNow("the redirect's host can't be resolved") from None
-        if not addresses or not all(one.is_global for one in addresses):
-            raise Refused("redirected to an address that is not public")
-        literal = f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
-        netloc = f"{literal}:{parts.port}" if parts.port else literal
         return client.build_request(
-            "GET",
-            parts._replace(netloc=netloc).geturl(),
-            headers={"host": parts.netloc.rpartition("@")[2]},
-            extensions={"sni_hostname": host},
+            "GET", target.url, headers=target.headers, extensions=dict(target.extensions)
         )
 
     async def _telegram(self, client: httpx2.AsyncClient, wanted: Wanted, most: int) -> Content:
