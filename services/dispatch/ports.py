@@ -76,6 +76,11 @@ class Address:
     settings: Settings
     sealed: bytes | None = None  # the secrets as they are stored: another value, other secrets
 
+    @property
+    def secret(self) -> str:
+        """For requests of ours; empty where the account has none."""
+        return self.secrets.outbound.get_secret_value() if self.secrets.outbound else ""
+
 
 class CourtesyKind(StrEnum):
     """What a side call is for."""

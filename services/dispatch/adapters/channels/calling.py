@@ -7,6 +7,9 @@ import httpx2
 import msgspec
 
 from services.dispatch.core.outcome import NoAnswer, Throttled
+from services.dispatch.ports import Address, Addresses
+from shared.errors import Unavailable
+from shared.ids import AccountId
 from shared.outgoing import http_client
 
 READ_S = 12.0
@@ -15,6 +18,15 @@ READ_S = 12.0
 def client(*, connections: int) -> httpx2.AsyncClient:
     """A client for one channel's provider, its time-outs below those of a send."""
     return http_client(read_s=READ_S, connections=connections)
+
+
+async def with_secret(addresses: Addresses, account: AccountId) -> Address | Throttled | None:
+    """The account's address; None where it has none, or no secret for requests of ours; Throttled while it can't be looked up."""
+    try:
+        address = await addresses.address(account)
+    except Unavailable as error:
+        return Throttled(reason=str(error))
+    return address if address is not None and address.secret else None
 
 
 async def call(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response | Throttled | NoAnswer:

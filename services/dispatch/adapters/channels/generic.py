@@ -5,20 +5,16 @@ retries. The callback must be https and public, unless the installation allows i
 checked and connected to as checked, and redirects are not followed.
 """
 
-import asyncio
-import ipaddress
-import socket
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client
+from services.dispatch.adapters.channels.calling import call, client, with_secret
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.dispatch.ports import Address, Addresses, Claimed, Courtesy, Probed
 from shared.clock import Clock
-from shared.errors import Unavailable
+from shared.outgoing import NotPublic, Target, public_target
 from shared.signing import decode_secret, sign
 
 RETRY_AFTER_MAX_S = 120
@@ -39,15 +35,13 @@ class GenericChannel:
         await self._client.aclose()
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
-        try:
-            address = await self._addresses.address(claimed.account)
-        except Unavailable as error:
-            return Throttled(reason=str(error))
-        secret = address.secrets.outbound if address else None
-        if address is None or not address.callback_url or secret is None:
+        address = await with_secret(self._addresses, claimed.account)
+        if isinstance(address, Throttled):
+            return address
+        if address is None or not address.callback_url:
             return Refused(reason="the channel account has no callback URL and secret")
         try:
-            signing_key = decode_secret(secret.get_secret_value())
+            signing_key = decode_secret(address.secret)
             request = await self._request(address.callback_url, signing_key, claimed, key)
         except (Unreachable, ValueError) as error:
             return Refused(reason=str(error))
@@ -60,7 +54,7 @@ class GenericChannel:
     async def probe(self, address: Address) -> Probed:
         """Whether the callback URL is one that may be called. Nothing is posted: its owner may act on whatever comes."""
         try:
-            await self._checked(address.callback_url or "")
+            await self._target(address.callback_url or "")
         except Unreachable as error:
             return Probed(works=False, said=str(error))
         return Probed(works=True, said="the callback URL may be called; nothing was posted to it")
@@ -77,32 +71,24 @@ class GenericChannel:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": sign(key, webhook_id, timestamp, body),
         }
-        target, extensions = await self._checked(url)
-        parts = urlsplit(url)
-        headers["host"] = parts.netloc.rpartition("@")[2]
+        target = await self._target(url)
         return self._client.build_request(
-            "POST", target, content=body, headers=headers, extensions=extensions
+            "POST",
+            target.url,
+            content=body,
+            headers={**headers, **target.headers},
+            extensions=dict(target.extensions),
         )
 
-    async def _checked(self, url: str) -> tuple[str, dict[str, str]]:
-        """The URL with the address in it that was checked, so that a name can't change its meaning in between."""
-        parts = urlsplit(url)
-        host = parts.hostname or ""
+    async def _target(self, url: str) -> Target:
         if self._allow_internal:
-            return url, {}
-        if parts.scheme != "https":
-            raise Unreachable("the callback URL must be https")
+            return Target(url=url, headers={}, extensions={})
         try:
-            loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
+            return await public_target(url)
+        except NotPublic as error:
+            raise Unreachable(f"the callback URL is {error}") from error
         except OSError as error:
             raise Unreachable(f"the callback's host can't be resolved: {error}") from error
-        addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
-        if not addresses or not all(address.is_global for address in addresses):
-            raise Unreachable("the callback's host is not a public address")
-        literal = f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
-        netloc = f"{literal}:{parts.port}" if parts.port else literal
-        return parts._replace(netloc=netloc).geturl(), {"sni_hostname": host}
 
 
 def _data(claimed: Claimed, webhook_id: str) -> dict[str, object]:

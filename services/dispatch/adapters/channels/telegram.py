@@ -14,14 +14,13 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client, object_in
+from services.dispatch.adapters.channels.calling import call, client, object_in, with_secret
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.dispatch.core.troubles import outcome_of
 from services.dispatch.ports import Address, Addresses, Claimed, Courtesy, CourtesyKind, Probed
 from shared.channels.accounts import Telegram
 from shared.channels.telegram import ALLOWED_UPDATES, message_name, read_message_name
 from shared.channels.troubles import Trouble
-from shared.errors import Unavailable
 
 BUTTONS_IN_ROW: Final = 2
 WEBHOOK_CONNECTIONS: Final = 1  # keeps the order of what a customer writes within one second
@@ -58,11 +57,10 @@ class TelegramChannel:
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
         """`key` is not used: Telegram takes none."""
-        try:
-            address = await self._addresses.address(claimed.account)
-        except Unavailable as error:
-            return Throttled(reason=str(error))
-        if address is None or address.secrets.outbound is None:
+        address = await with_secret(self._addresses, claimed.account)
+        if isinstance(address, Throttled):
+            return address
+        if address is None:
             return AccountRefused(reason="the channel account has no bot token")
         if not (claimed.user_id.isascii() and claimed.user_id.isdigit()):
             return Refused(reason="not an id of a Telegram user", trouble=Trouble.RECIPIENT)
@@ -73,7 +71,7 @@ class TelegramChannel:
     async def courtesy(self, courtesy: Courtesy) -> None:
         """Whatever comes of it: a press may be too old to be acknowledged, and its buttons go all the same."""
         address = await self._addresses.address(courtesy.account)
-        if address is None or address.secrets.outbound is None:
+        if address is None or not address.secret:
             return
         match courtesy.kind:
             case CourtesyKind.TYPING:
@@ -127,11 +125,10 @@ class TelegramChannel:
     async def _ask(
         self, address: Address, method: str, body: Mapping[str, Any]
     ) -> Said | Throttled | NoAnswer:
-        token = address.secrets.outbound.get_secret_value() if address.secrets.outbound else ""
         try:
             request = self._client.build_request(
                 "POST",
-                f"{self._url}/bot{token}/{method}",
+                f"{self._url}/bot{address.secret}/{method}",
                 content=msgspec.json.encode(body),
                 headers={"content-type": "application/json"},
             )

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client, object_in
+from services.dispatch.adapters.channels.calling import call, client, object_in, with_secret
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Throttled
 from services.dispatch.core.sms import plain_letters, segments
 from services.dispatch.core.troubles import outcome_of
@@ -19,7 +19,6 @@ from services.dispatch.ports import Address, Addresses, Claimed, Courtesy, Probe
 from shared.channels.accounts import Twilio
 from shared.channels.traits import WHATSAPP_OVER_TWILIO
 from shared.channels.troubles import TWILIO, Trouble, twilio_trouble
-from shared.errors import Unavailable
 
 SEGMENTS_MOST: Final = 100
 _AGAIN: Final = (Trouble.RATE, Trouble.BRIEFLY_DOWN)
@@ -39,11 +38,10 @@ class TwilioChannel:
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
         """`key` is not used: Twilio takes none."""
-        try:
-            address = await self._addresses.address(claimed.account)
-        except Unavailable as error:
-            return Throttled(reason=str(error))
-        if address is None or address.secrets.outbound is None or not isinstance(address.settings, Twilio):
+        address = await with_secret(self._addresses, claimed.account)
+        if isinstance(address, Throttled):
+            return address
+        if address is None or not isinstance(address.settings, Twilio):
             return AccountRefused(reason="the channel account has no auth token")
         form = self._form(claimed, address, address.settings)
         answer = await self._ask("POST", address, "/Messages.json", form)
@@ -57,7 +55,7 @@ class TwilioChannel:
 
     async def probe(self, address: Address) -> Probed:
         """Whether Twilio takes the credentials for the account, and whether it is active."""
-        if not isinstance(address.settings, Twilio) or address.secrets.outbound is None:
+        if not isinstance(address.settings, Twilio) or not address.secret:
             return Probed(works=False, said="the account has no auth token or API key: add it with one")
         answer = await self._ask("GET", address, ".json", None)
         if not isinstance(answer, httpx2.Response):
@@ -96,9 +94,8 @@ class TwilioChannel:
     async def _ask(
         self, method: str, address: Address, below: str, form: Mapping[str, str] | None
     ) -> httpx2.Response | Throttled | NoAnswer:
-        settings, secret = address.settings, address.secrets.outbound
+        settings = address.settings
         assert isinstance(settings, Twilio), "the callers have looked"
-        assert secret is not None, "the callers have looked"
         request = self._client.build_request(
             method,
             f"{self._url}/2010-04-01/Accounts/{settings.account_sid}{below}",
@@ -106,7 +103,7 @@ class TwilioChannel:
             headers={"content-type": "application/x-www-form-urlencoded"} if form is not None else {},
         )
         user = settings.api_key_sid or settings.account_sid
-        basic = httpx2.BasicAuth(user, secret.get_secret_value())
+        basic = httpx2.BasicAuth(user, address.secret)
         return await call(self._client, next(basic.auth_flow(request)))
 
 

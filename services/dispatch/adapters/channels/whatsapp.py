@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
-from services.dispatch.adapters.channels.calling import call, client, object_in
+from services.dispatch.adapters.channels.calling import call, client, object_in, with_secret
 from services.dispatch.core.delivery import TEMPLATE_TEXT_MAX
 from services.dispatch.core.outcome import Accepted, AccountRefused, NoAnswer, Outcome, Refused, Throttled
 from services.dispatch.core.troubles import outcome_of
@@ -21,7 +21,6 @@ from shared.channels.accounts import WhatsApp
 from shared.channels.traits import TRAITS, ChannelName
 from shared.channels.troubles import Trouble, whatsapp_trouble
 from shared.channels.whatsapp import BSUID, BUTTONS_MAX
-from shared.errors import Unavailable
 
 SAID_CHARS_MAX: Final = 200
 
@@ -41,11 +40,10 @@ class WhatsAppChannel:
 
     async def send(self, claimed: Claimed, *, key: str) -> Outcome:
         """`key` is not used: the API takes none."""
-        try:
-            address = await self._addresses.address(claimed.account)
-        except Unavailable as error:
-            return Throttled(reason=str(error))
-        if address is None or address.secrets.outbound is None:
+        address = await with_secret(self._addresses, claimed.account)
+        if isinstance(address, Throttled):
+            return address
+        if address is None:
             return AccountRefused(reason="the channel account has no access token")
         to = _recipient(claimed.user_id, claimed.reply_to)
         if to is None:
@@ -109,8 +107,7 @@ class WhatsAppChannel:
 
 
 def _headers(address: Address) -> dict[str, str]:
-    token = address.secrets.outbound.get_secret_value() if address.secrets.outbound else ""
-    return {"authorization": f"Bearer {token}"}
+    return {"authorization": f"Bearer {address.secret}"}
 
 
 def _recipient(user_id: str, reply_to: str | None) -> dict[str, str] | None:
