@@ -27,7 +27,6 @@ LONG_FUNCTIONS = {  # what reads as a list, from top to bottom
     "leeway/channel/add.py:add": "one option a setting",
     "services/agent/wiring.py:wire": "the stage's parts, each once",
     "services/dispatch/wiring.py:wire": "the stage's parts, each once",
-    "shared/telemetry/metrics.py:__init__": "the catalogue of metrics",
 }
 
 

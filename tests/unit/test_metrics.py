@@ -1,15 +1,39 @@
 """Metrics are declared once, with a meaning, and their labels stay few whatever customers and tenants do."""
 
+from typing import get_args
+
+import pytest
 from prometheus_client import generate_latest
 
-from services.agent.core.pending import PromptIsTheAnswer
-from services.dispatch.core.outcome import Accepted
-from shared.telemetry.metrics import BUSINESSES_MAX, Metrics, kind_of
+from services.agent.core.gate import Code
+from services.agent.core.pending import Meeting, PromptIsTheAnswer
+from services.agent.engines.outcome import FallbackReason
+from services.agent.engines.tool_loop import CALLS_MAX
+from services.agent.steps import Ended
+from services.dispatch.core.delivery import DraftReason
+from services.dispatch.core.outcome import Accepted, Outcome
+from services.guard.core.verdict import Reason
+from shared.telemetry.metrics import (
+    BUSINESSES_MAX,
+    Metrics,
+    catalogue,
+    channel_of,
+    iteration_of,
+    kind_of,
+    labels,
+)
+from shared.telemetry.metrics.declared import Declared
 
 LABELS_ALLOWED = {
     "business", "channel", "outcome", "verdict", "reason", "engine", "provider", "model", "iteration", "kind", "state", "stage",
-    "trouble",
+    "trouble", "decision", "cap", "claimed", "service", "version",
 }  # fmt: skip
+METRICS = catalogue()
+
+
+def names_of(union: object) -> set[str]:
+    """The members of a closed union, as labels."""
+    return {kind_of(object.__new__(member)) for member in get_args(union)}
 
 
 def test_businesses_beyond_the_bound_are_other() -> None:
@@ -20,14 +44,54 @@ def test_businesses_beyond_the_bound_are_other() -> None:
     assert metrics.business("business-3") == "business-3"
 
 
-def test_every_metric_is_named_as_ours_says_what_it_is_and_has_bounded_labels() -> None:
-    metrics = Metrics(process=False)
-    collectors = list(metrics.registry._collector_to_names)
-    assert len(collectors) > 10
-    for collector in collectors:
-        assert collector._name.startswith("leeway_")
-        assert collector._documentation.endswith(".")
-        assert set(collector._labelnames) <= LABELS_ALLOWED
+@pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
+def test_a_metric_is_named_as_ours_says_what_it_is_and_has_bounded_labels(metric: Declared) -> None:
+    assert metric.name.startswith("leeway_")
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+    assert metric.meaning.endswith(".")
+    assert metric.unit
+    assert metric.of
+    assert set(metric.label_names) <= LABELS_ALLOWED
+    for label in metric.labels:
+        assert label.values is None or len(set(label.values)) == len(label.values) <= 50
+        assert label.values is not None or label.bound
+
+
+def test_names_are_declared_once() -> None:
+    names = [metric.name for metric in METRICS]
+    assert len(names) > 40
+    assert len(set(names)) == len(names)
+
+
+def test_what_a_process_has_is_what_is_declared() -> None:
+    made = {collector._name for collector in Metrics(process=False).registry._collector_to_names}
+    declared = {metric.name.removesuffix("_total") for metric in METRICS}
+    assert made <= declared
+    assert made >= {"leeway_turns", "leeway_llm_tokens", "leeway_ready"}
+
+
+# What is listed in the catalogue, and the code that it is of
+LISTS = {
+    "guard reasons": (labels.GUARD_REASONS, Reason),
+    "fallbacks": (labels.FALLBACKS, FallbackReason),
+    "executions": (labels.EXECUTIONS, Ended),
+    "gate codes": (labels.GATE_CODES, Code),
+    "draft reasons": (labels.DRAFT_REASONS, DraftReason),
+    "meetings": (labels.MEETINGS, names_of(Meeting) - {"confirmed"}),
+    "sends": (labels.SENDS, names_of(Outcome)),
+    "iterations": (labels.ITERATIONS, [str(n) for n in range(1, CALLS_MAX + 1)]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_values_is_what_the_stage_decides_by(name: str) -> None:
+    listed, decided = LISTS[name]
+    assert set(listed) == set(decided)
+
+
+def test_a_channel_or_iteration_nobody_declared_is_one_that_was() -> None:
+    assert [channel_of(name) for name in ("sim", "carrier-pigeon", "")] == ["sim", "unknown", "unknown"]
+    assert [iteration_of(n) for n in (0, 1, 4, 5, 99)] == ["1", "1", "4", "4", "4"]
 
 
 def test_a_process_shows_its_metrics_as_prometheus_reads_them() -> None:

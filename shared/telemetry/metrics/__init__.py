@@ -1,0 +1,74 @@
+"""Every metric of the product, declared once: what it counts, in which unit, by which bounded labels, of which services.
+
+`labels` holds every label's values, `pipeline`, `models` and `running` what a process counts, `looking` what is read from
+the record. docs/metrics.md is made of these declarations.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.platform_collector import PlatformCollector
+
+from shared.channels.traits import ChannelName
+from shared.telemetry.metrics.declared import Declared, Metric
+from shared.telemetry.metrics.labels import BUSINESSES_MAX, ITERATIONS, OTHER, UNKNOWN
+from shared.telemetry.metrics.looking import LOOKED
+from shared.telemetry.metrics.models import Models
+from shared.telemetry.metrics.pipeline import Pipeline
+from shared.telemetry.metrics.running import Carrying, Running
+
+__all__ = ["BUSINESSES_MAX", "Metrics", "catalogue", "channel_of", "iteration_of", "kind_of"]
+
+_INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+_CHANNELS = frozenset(ChannelName)
+
+
+class Metrics(Pipeline, Models, Running, Carrying):
+    """The metrics of one process, on a registry of its own."""
+
+    def __init__(self, *, process: bool = True) -> None:
+        self.registry = CollectorRegistry()
+        if process:
+            ProcessCollector(registry=self.registry)
+            PlatformCollector(registry=self.registry)
+        self._businesses: set[str] = set()
+        for name, metric in _metrics():
+            vars(self)[name] = metric.make(self.registry)
+
+    def business(self, slug: str) -> str:
+        """The slug as a label: bounded, so that a thousand tenants do not make a million series."""
+        if slug in self._businesses:
+            return slug
+        if len(self._businesses) < BUSINESSES_MAX:
+            self._businesses.add(slug)
+            return slug
+        return OTHER
+
+
+def catalogue() -> list[Declared]:
+    """All that a process may show, in the order in which it is declared."""
+    return [*(metric.declared for _, metric in _metrics()), *LOOKED]
+
+
+def kind_of(value: object) -> str:
+    """The name of a value's class as a label: of a closed union, which member it is."""
+    return _INNER_CAPITAL.sub("_", type(value).__name__).lower()
+
+
+def channel_of(name: str) -> str:
+    """A channel as a label: one that this version has not got is `unknown`, whatever it is called."""
+    return name if name in _CHANNELS else UNKNOWN
+
+
+def iteration_of(n: int) -> str:
+    """A model call of a turn as a label. One before the first, to hear a recording, counts with the first."""
+    return ITERATIONS[min(max(n, 1), len(ITERATIONS)) - 1]
+
+
+def _metrics() -> Iterator[tuple[str, Metric[Any]]]:
+    for owner in reversed(Metrics.__mro__):
+        for name, value in vars(owner).items():
+            if isinstance(value, Metric):
+                yield name, value
