@@ -13,6 +13,7 @@ from shared.database.migrate import Migration, migrate, pending
 from shared.errors import Misconfigured
 from shared.packs import load_packs, migrations_of
 from shared.settings import Settings, load_settings
+from shared.telemetry.logs import configure_logs
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -40,13 +41,14 @@ def command(
     elif check:
         asyncio.run(_check(the_one_meant(data).database_url))
     else:
+        configure_logs(level="warning", service="migrate")
         asyncio.run(_migrate(the_one_meant(data).database_url))
 
 
 async def _migrate(url: str) -> None:
     applied = await migrate(url, packs=migrations_of(load_packs()))
     for one in applied:
-        console.print(f"applied {_label(one)}")
+        console.print(f"applied {one.label}")
     if not applied:
         console.print("Nothing to do: the database is up to date.")
 
@@ -54,7 +56,7 @@ async def _migrate(url: str) -> None:
 async def _check(url: str) -> None:
     missing: Sequence[Migration] = await pending(url, packs=migrations_of(load_packs()))
     for one in missing:
-        console.print(f"pending {_label(one)}")
+        console.print(f"pending {one.label}")
     if missing:
         raise typer.Exit(1)
     console.print("The database is up to date.")
@@ -65,7 +67,3 @@ async def _rebuild(settings: Settings) -> None:
         raise Misconfigured("LEEWAY_AMQP_URL is not set: there is no broker to rebuild.")
     await rebuild(settings)
     console.print("The work queues are made anew; the services' sweepers fill them from the database.")
-
-
-def _label(migration: Migration) -> str:
-    return f"{migration.schema} {migration.number:04} {migration.name}"

@@ -1,5 +1,10 @@
-"""Numbered SQL migrations, forward only, one transaction each, safe to run by two processes at once."""
+"""Numbered SQL migrations, forward only, safe to run by two processes at once and beside running services.
 
+A file is one transaction. One whose first line is ``-- concurrently`` makes or drops indexes on tables that are written
+meanwhile, which no transaction can: its statements run one by one, and those that are done are passed over when it is run again.
+"""
+
+import asyncio
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -7,11 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
+import structlog
 
 from shared.errors import Misconfigured, Unavailable
+from shared.jitter import between
 
 PIPELINE = Path(__file__).parent / "migrations"
+# Whoever waits for a table's lock holds up all who come after: so it waits shortly, lets them pass, and comes again.
+LOCK_WAIT_S = 0.5
+LOCK_PAUSE_MAX_S = 5.0
+LOCKS_WITHIN_S = 300.0
+LOOK_EVERY_S = 0.2
 _LOCK = 4_711_926_001  # any number that is ours alone
+_CONCURRENTLY = "-- concurrently\n"
+_INDEX = re.compile(
+    r"^(create (?:unique )?index concurrently if not exists|drop index concurrently if exists) ([a-z0-9_]+)\b"
+)
 _FILE = re.compile(r"^(\d{4})_([a-z0-9_]+)\.sql$")
 _LEDGER = """
 create schema if not exists leeway;
@@ -20,6 +36,12 @@ create table if not exists leeway.schema_migration (
   applied_at timestamptz not null default now(),
   primary key (schema, number));
 """
+_HALF_MADE = """
+select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
+where not i.indisvalid and n.nspname = $1 and c.relname = $2
+"""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +56,28 @@ class Migration:
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        return f"{self.schema} {self.number:04} {self.name}"
+
+    @property
+    def concurrently(self) -> bool:
+        return self.text.startswith(_CONCURRENTLY)
+
+    def indexes(self) -> Sequence[tuple[str, str]]:
+        """Of a file that runs concurrently, each index with its statement. Raises Misconfigured for any other statement."""
+        lines = [line for line in self.text.splitlines() if not line.startswith("--")]
+        found = []
+        for statement in filter(None, (" ".join(one.split()) for one in "\n".join(lines).split(";"))):
+            match = _INDEX.match(statement)
+            if not match:
+                raise Misconfigured(
+                    f"{self.label} runs concurrently: it may only `create index concurrently if not exists` "
+                    "and `drop index concurrently if exists`."
+                )
+            found.append((match[2], statement))
+        return found
 
 
 def read_migrations(schema: str, folder: Path) -> Sequence[Migration]:
@@ -54,12 +98,12 @@ async def migrate(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     """Bring the database up to date: the pipeline's schema, then each pack's. Returns what was applied just now.
 
     Runs as the URL's user, who becomes the owner. Raises Misconfigured when an applied file was changed afterwards or
-    the database is newer than this code; Unavailable when it can't be reached.
+    the database is newer than this code; Unavailable when it can't be reached, or something held a table's lock for too long.
     """
     plan = _plan(packs or {})
     connection = await _connect(url)
     try:
-        await connection.execute("select pg_advisory_lock($1)", _LOCK)
+        await _alone(connection)
         await connection.execute(_LEDGER)
         await _refuse_newer(connection, plan)
         return [migration for migration in plan if await _apply(connection, migration)]
@@ -79,6 +123,12 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
         await connection.close()
     applied = {(row["schema"], row["number"]) for row in rows}
     return [migration for migration in plan if (migration.schema, migration.number) not in applied]
+
+
+async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> None:
+    """Raises Unavailable while the database lacks what this version needs. What a newer version added is no hindrance."""
+    if missing := await pending(url, packs=packs):
+        raise Unavailable(f"The database lacks {len(missing)} of its migrations; run: leeway migrate")
 
 
 def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:
@@ -107,25 +157,73 @@ async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: 
             )
 
 
+async def _alone(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """Wait for whoever migrates just now, asking again and again: a statement that waited would hold up an index that is made
+    concurrently."""
+    while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110  asked of Postgres
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
 async def _apply(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> bool:
     known = await connection.fetchrow(
         "select digest from leeway.schema_migration where schema = $1 and number = $2",
         migration.schema,
         migration.number,
     )
-    label = f"{migration.schema} {migration.number:04} {migration.name}"
     if known:
         if known["digest"] != migration.digest:
             raise Misconfigured(
-                f"Migration {label} was changed after it was applied; write a new one instead."
+                f"Migration {migration.label} was changed after it was applied; write a new one instead."
             )
         return False
-    async with connection.transaction():
-        await connection.execute(f"create schema if not exists {migration.schema}")
-        await connection.execute(f"set local search_path = {migration.schema}, leeway")
-        await connection.execute(migration.text)
-        await connection.execute(
-            "insert into leeway.schema_migration (schema, number, name, digest) values ($1, $2, $3, $4)",
-            migration.schema, migration.number, migration.name, migration.digest,
-        )  # fmt: skip
+    if migration.concurrently:
+        await _make_indexes(connection, migration)
+    else:
+        await _when_locks_are_free(connection, migration)
     return True
+
+
+async def _when_locks_are_free(
+    connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration
+) -> None:
+    loop = asyncio.get_running_loop()
+    until, pause = loop.time() + LOCKS_WITHIN_S, LOCK_WAIT_S
+    while True:
+        try:
+            async with connection.transaction():
+                await connection.execute(f"create schema if not exists {migration.schema}")
+                await connection.execute(f"set local search_path = {migration.schema}, leeway")
+                await connection.execute(f"set local lock_timeout = '{int(LOCK_WAIT_S * 1000)}ms'")
+                await connection.execute(migration.text)
+                await _note(connection, migration)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+            if loop.time() > until:
+                raise Unavailable(
+                    f"Migration {migration.label} got no lock within {LOCKS_WITHIN_S:.0f} s, and changed nothing: a "
+                    "transaction holds its tables; pg_stat_activity shows which. Then run it again."
+                ) from error
+            log.warning("migration lets others pass", migration=migration.label, error=str(error))
+        else:
+            return
+        await asyncio.sleep(pause * between(0.5, 1.0))
+        pause = min(2 * pause, LOCK_PAUSE_MAX_S)
+
+
+async def _make_indexes(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> None:
+    """No lock that others wait for is taken. What an attempt that was killed left half made is dropped first."""
+    schema = migration.schema
+    await connection.execute(f"create schema if not exists {schema}")
+    await connection.execute(f"set search_path = {schema}, leeway")
+    for index, statement in migration.indexes():
+        if await connection.fetch(_HALF_MADE, schema, index):
+            await connection.execute(f"drop index concurrently {schema}.{index}")
+        await connection.execute(statement)
+    await connection.execute("reset search_path")
+    await _note(connection, migration)
+
+
+async def _note(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> None:
+    await connection.execute(
+        "insert into leeway.schema_migration (schema, number, name, digest) values ($1, $2, $3, $4)",
+        migration.schema, migration.number, migration.name, migration.digest,
+    )  # fmt: skip
