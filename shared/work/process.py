@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from shared.broker import connect as connect_broker
 from shared.clock import SystemClock
 from shared.database import open_pool
+from shared.database.migrate import ready_for
 from shared.errors import LeewayError, Unavailable
 from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, health_app, server
@@ -69,8 +70,9 @@ async def serve(settings: Settings, wire: Wire) -> None:
             return
         shown = app or health_app(metrics=parts.metrics, ready=service.why_not)
         host, port = (settings.host, settings.port) if app else (settings.metrics_host, settings.metrics_port)
+        http = server(shown, host=host, port=port)
         await run_until(
-            stopping, [service], server(shown, host=host, port=port), drain_s=settings.timeouts.drain
+            stopping, [service], http, drain_s=settings.timeouts.drain, http_takes_work=app is not None
         )
 
 
@@ -79,6 +81,7 @@ async def parts_of(settings: Settings) -> AsyncIterator[Parts]:
     """Broker and database as the settings name them; what is away at the start is waited for."""
     timeouts = settings.timeouts
     url = settings.database_url.get_secret_value()
+    await until_available(lambda: ready_for(url))
     database = await until_available(lambda: open_pool(url, size=settings.pool_size, timeouts=timeouts))
     try:
         async with connect_broker(settings) as broker:
@@ -90,9 +93,17 @@ async def parts_of(settings: Settings) -> AsyncIterator[Parts]:
 
 
 async def run_until(
-    stopping: asyncio.Event, services: list[Service], http: Server, *, drain_s: float
+    stopping: asyncio.Event,
+    services: list[Service],
+    http: Server,
+    *,
+    drain_s: float,
+    http_takes_work: bool = True,
 ) -> None:
-    """Run services and their HTTP server until the event; then stop taking requests, drain, and end."""
+    """Run services and their HTTP server until the event; then say not ready, finish both within `drain_s`, and end.
+
+    A server that takes work takes no more from then on; one that only tells of us does so to the end.
+    """
     async with asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(http.serve())
         running = [tasks.create_task(service.run()) for service in services]
@@ -100,14 +111,18 @@ async def run_until(
         log.info("running", services=[service.name for service in services], address=http.address)
         await stopping.wait()
         log.info("stopping")
-        http.should_exit = True
-        await listening
+        for service in services:
+            service.stop()
+        http.should_exit = http_takes_work
         try:
             async with asyncio.timeout(drain_s):
                 for service in services:
                     await service.drain()
+                http.should_exit = True
+                await listening
         except TimeoutError:
             log.warning("drain took too long, what is left is owed by its rows")
+        http.should_exit = True
         for task in running:
             task.cancel()
 

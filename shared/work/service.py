@@ -30,7 +30,10 @@ async def _nothing() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Service:
-    """A wired stage. `run` ends when cancelled; `drain` stops taking work and finishes or releases what is under way."""
+    """A wired stage. `run` ends when cancelled; `drain` stops taking work and finishes or releases what is under way.
+
+    From `stop` on it is not ready: whoever asks sees that before the drain begins.
+    """
 
     name: str
     jobs: Sequence[Job]
@@ -38,6 +41,7 @@ class Service:
     drain: Job = _nothing
     close: Job = _nothing
     _running: bool = field(default=False, init=False)
+    _stopping: bool = field(default=False, init=False)
 
     async def run(self) -> None:
         """All jobs until cancelled; one that fails takes the others down, so that the process is restarted whole."""
@@ -52,7 +56,13 @@ class Service:
 
     def why_not(self) -> str | None:
         """Why it can't work just now, or None."""
-        return self.why_not_ready() if self._running else f"{self.name} is not running"
+        if not self._running:
+            return f"{self.name} is not running"
+        return f"{self.name} is stopping" if self._stopping else self.why_not_ready()
+
+    def stop(self) -> None:
+        """Say that it will end; nothing else happens yet."""
+        self._stopping = True
 
 
 async def _as_coroutine(job: Job) -> None:
