@@ -1,6 +1,8 @@
 """`/healthz`, `/readyz` and `/metrics` of a process, and the small server that shows them."""
 
+import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Iterator
 
 import uvicorn
@@ -12,6 +14,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from shared.telemetry.metrics import Metrics
+
+HANG_UP_AFTER_S = 5
+CANCEL_AFTER_S = 10  # who goes on after that is cancelled
 
 Ready = Callable[[], str | None]
 
@@ -40,11 +45,27 @@ def health_app(*, metrics: Metrics, ready: Ready) -> Starlette:
 
 
 class Server(uvicorn.Server):
-    """uvicorn without its own signal handling: the process decides when to stop."""
+    """uvicorn without its own signal handling: the process decides when to stop.
+
+    A request that does not end in time then sees its client hang up, and ends as it would have at any other moment;
+    uvicorn would cancel it, and show a traceback.
+    """
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more, let requests end for some seconds, then hang up."""
+        hanging_up = asyncio.get_running_loop().call_later(HANG_UP_AFTER_S, self._hang_up)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            hanging_up.cancel()
+
+    def _hang_up(self) -> None:
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
 
     @property
     def address(self) -> str:
@@ -70,7 +91,7 @@ def server(app: ASGIApp, *, host: str, port: int) -> Server:
             server_header=False,
             proxy_headers=False,  # nothing asks who the peer is: requests are known by their signature
             lifespan="off",
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=HANG_UP_AFTER_S + CANCEL_AFTER_S,
             limit_concurrency=2_000,
             backlog=2_048,
         )
