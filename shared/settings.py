@@ -1,16 +1,28 @@
 """The environment, read once and checked at start: every problem in one message that names its variable."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
+from urllib.parse import quote, urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from shared.errors import Misconfigured
 from shared.llm.tariffs import Tariff, read_tariffs
 from shared.media import Medium
 
 CHANNEL_PREFIX: Final = "LEEWAY_CHANNEL_"
+# A file of a variable's name holds its value: what an installation made for itself, then what Docker or Kubernetes mounts.
+SECRET_FILES: Final = (Path("/run/leeway"), Path("/run/secrets"))
 
 # Nought would turn a time-out of Postgres off.
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -24,7 +36,7 @@ class Timeouts(BaseSettings):
     """Time-outs in seconds. They nest; `nested` says how, and a set that does not is refused at start."""
 
     model_config = SettingsConfigDict(
-        env_prefix="LEEWAY_TIMEOUT_", env_file=".env", extra="ignore", frozen=True
+        env_prefix="LEEWAY_TIMEOUT_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     lock: Seconds = 2.0
@@ -61,13 +73,23 @@ class Timeouts(BaseSettings):
 
 
 class Settings(BaseSettings):
-    """What every process of an installation reads. Per-business settings live in Postgres instead."""
+    """What every process of an installation reads. Per-business settings live in Postgres instead.
+
+    A value comes from the environment, else from `.env`, else from a file of the variable's name; empty is not set.
+    """
 
     model_config = SettingsConfigDict(
-        env_prefix="LEEWAY_", env_file=".env", extra="ignore", frozen=True, populate_by_name=True
+        env_prefix="LEEWAY_",
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
     )
 
+    database_password: SecretStr | None = None  # for a URL without one
     database_url: SecretStr = SecretStr("postgresql://leeway:leeway@127.0.0.1:5432/leeway")
+    amqp_password: SecretStr | None = None  # for a URL without one
     amqp_url: SecretStr = SecretStr("amqp://guest:guest@127.0.0.1:5672/")
     secret_key: SecretStr | None = None
     pool_size: int = Field(default=4, ge=1, le=100)
@@ -104,6 +126,12 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     timeouts: Timeouts = Field(default_factory=Timeouts)
+
+    @field_validator("database_url", "amqp_url")
+    @classmethod
+    def _with_password(cls, url: SecretStr, about: ValidationInfo) -> SecretStr:
+        password = about.data.get(str(about.field_name).replace("_url", "_password"))
+        return SecretStr(_filled_in(url.get_secret_value(), password.get_secret_value())) if password else url
 
     @field_validator("media", mode="before")
     @classmethod
@@ -142,7 +170,10 @@ class ChannelSecrets(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """The settings from the environment and ``.env``; `overrides` win. Raises Misconfigured with every problem."""
+    """The settings from the environment, ``.env`` and files of secrets; `overrides` win.
+
+    Raises Misconfigured with every problem.
+    """
     problems: list[str] = []
     if "timeouts" not in overrides:
         try:
@@ -151,12 +182,28 @@ def load_settings(**overrides: object) -> Settings:
             problems += _problems(error, "LEEWAY_TIMEOUT_")
             overrides["timeouts"] = Timeouts.model_construct()  # to look at the others all the same
     try:
-        settings = Settings(**overrides)  # type: ignore[arg-type]  # pydantic checks each of them
+        files = [directory for directory in SECRET_FILES if directory.is_dir()] or None
+        settings = Settings(_secrets_dir=files, **overrides)  # type: ignore[arg-type]  # pydantic checks each of them
     except ValidationError as error:
         problems += _problems(error, "LEEWAY_")
+    except SettingsError as error:  # a file that can't be read
+        problems.append(f"{error}: {error.__cause__}")
     if problems:
         raise Misconfigured("Configuration: " + "; ".join(problems))
     return settings
+
+
+def _filled_in(url: str, password: str) -> str:
+    """The URL with the password for its user, unless it has one or names nobody."""
+    try:
+        parts = urlsplit(url)
+        user, known = parts.username, parts.password
+    except ValueError:  # whoever connects says what is wrong with it
+        return url
+    if user is None or known is not None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}").geturl()
 
 
 def _problems(error: ValidationError, prefix: str) -> list[str]:

@@ -47,6 +47,77 @@ def test_a_file_is_read_and_the_environment_wins(monkeypatch: pytest.MonkeyPatch
     assert (load_settings().slots, load_settings().batch) == (7, 9)
 
 
+def test_empty_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LEEWAY_SLOTS", "LEEWAY_SECRET_KEY", "LEEWAY_WHATSAPP_URL", "LEEWAY_TIMEOUT_LOCK", "LLM"):
+        monkeypatch.setenv(name, "")
+    settings = load_settings()
+    assert (settings.slots, settings.secret_key, settings.llm) == (100, None, "mock")
+    assert (settings.whatsapp_url, settings.timeouts.lock) == ("https://graph.facebook.com", 2.0)
+
+
+# Secrets in files, as Docker and Kubernetes mount them
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Path]:
+    """The directories of what an installation made, and of what was mounted."""
+    made, mounted = tmp_path / "made", tmp_path / "mounted"
+    made.mkdir()
+    mounted.mkdir()
+    monkeypatch.setattr("shared.settings.SECRET_FILES", (made, mounted, tmp_path / "absent"))
+    return made, mounted
+
+
+def test_a_secret_may_be_a_file_of_its_variable_s_name(files: tuple[Path, Path]) -> None:
+    made, mounted = files
+    (made / "LEEWAY_SECRET_KEY").write_text("made\n")
+    (made / "OPENAI_API_KEY").write_text("sk-made\n")
+    (mounted / "openai_api_key").write_text(" sk-mounted\n")
+    settings = load_settings()
+    assert settings.secret_key == SecretStr("made")
+    assert settings.openai_api_key == SecretStr("sk-mounted")
+
+
+def test_the_environment_and_dot_env_win_over_a_file_and_their_empty_values_do_not(
+    monkeypatch: pytest.MonkeyPatch, files: tuple[Path, Path]
+) -> None:
+    for name in ("LEEWAY_SECRET_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+        (files[0] / name).write_text("of the file")
+    monkeypatch.setenv("LEEWAY_SECRET_KEY", "of the environment")
+    monkeypatch.setenv("GEMINI_API_KEY", "")
+    Path(".env").write_text("OPENAI_API_KEY=of dot env\nLEEWAY_SECRET_KEY=of dot env\n")
+    settings = load_settings()
+    assert settings.secret_key == SecretStr("of the environment")
+    assert settings.openai_api_key == SecretStr("of dot env")
+    assert settings.gemini_api_key == SecretStr("of the file")
+
+
+def test_a_file_that_can_t_be_read_is_named_and_not_shown(files: tuple[Path, Path]) -> None:
+    (files[0] / "LEEWAY_SECRET_KEY").write_bytes(b"hidden \xff")
+    with pytest.raises(Misconfigured, match="secret_key") as error:
+        load_settings()
+    assert "hidden" not in str(error.value)
+
+
+URLS = [
+    ("postgresql://leeway@postgres:5432/leeway", "postgresql://leeway:p%40ss%2F%25@postgres:5432/leeway"),
+    ("postgresql://leeway@[::1]:5432/leeway?a=b", "postgresql://leeway:p%40ss%2F%25@[::1]:5432/leeway?a=b"),
+    ("postgresql://leeway:own@postgres/leeway", "postgresql://leeway:own@postgres/leeway"),
+    ("postgresql:///leeway?host=/run/postgresql", "postgresql:///leeway?host=/run/postgresql"),
+    ("postgresql://leeway@[::1/leeway", "postgresql://leeway@[::1/leeway"),
+]
+
+
+@pytest.mark.parametrize(("url", "filled_in"), URLS, ids=[url for url, _ in URLS])
+@pytest.mark.parametrize("of", ["database", "amqp"])
+def test_a_password_of_its_own_goes_into_a_url_that_has_none(
+    of: str, url: str, filled_in: str, files: tuple[Path, Path]
+) -> None:
+    (files[0] / f"LEEWAY_{of.upper()}_PASSWORD").write_text("p@ss/%\n")
+    settings = load_settings(**{f"{of}_url": url})
+    assert getattr(settings, f"{of}_url").get_secret_value() == filled_in
+
+
 def test_what_is_handed_over_wins_over_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEEWAY_SLOTS", "7")
     assert load_settings(slots=3).slots == 3
@@ -87,7 +158,9 @@ def test_problems_of_settings_and_of_time_outs_come_in_one_message(monkeypatch: 
     assert "LOCK must be below STATEMENT" in str(error.value)
 
 
-@pytest.mark.parametrize("secret", ["database_url", "amqp_url", "secret_key", "openai_api_key"])
+@pytest.mark.parametrize(
+    "secret", ["database_url", "amqp_url", "database_password", "secret_key", "openai_api_key"]
+)
 def test_secrets_are_not_shown(secret: str) -> None:
     settings = load_settings(**{secret: "postgresql://user:hidden@host/db"})
     assert "hidden" not in repr(settings)
