@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "report": "leeway.report",
     "run": "leeway.run",
     "migrate": "leeway.migrate",
+    "secrets": "leeway.secret_files",
     "doctor": "leeway.doctor",
     "drafts": "leeway.drafts",
     "approvals": "leeway.approvals",
