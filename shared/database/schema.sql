@@ -281,11 +281,13 @@ create table outbound (
   not_before timestamptz,
   ring_at timestamptz,
   created_at timestamptz not null default business_now(), sent_at timestamptz,
+  asked_at timestamptz,
   primary key (id, business),
   unique (origin, part, origin_kind),
   foreign key (conversation, business) references conversation (id, business)) with (fillfactor = 80);
 comment on column turn.attempts is 'every claim of it, part of its iterations'' key; fruitless: those since something of it was last stored';
 comment on column outbound.held is 'why it must become a draft whatever the mode: late';
+comment on column outbound.asked_at is 'when the oldest message that it answers was received, in business time, null: it answers none';
 comment on column outbound.not_before is 'tested by the claim: back-off; ring_at is only when the sweeper rings next';
 create index outbound_history on outbound (conversation, id);
 create index outbound_queued on outbound (conversation, basis_seq, id) where state = 'queued';
