@@ -5,11 +5,9 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
-import uvloop
 
 from shared.settings import load_settings
-from shared.telemetry.logs import configure_logs
-from shared.work.process import serve
+from shared.work.process import run as run_service
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 
@@ -29,6 +27,4 @@ class ServiceName(StrEnum):
 )
 def run(service: Annotated[ServiceName, typer.Argument(help="Which one.", show_default=False)]) -> None:
     """Run one service here until SIGTERM or Ctrl-C, which drain it (LEEWAY_DATABASE_URL, LEEWAY_AMQP_URL)."""
-    settings = load_settings()
-    configure_logs(level=settings.log_level, service=service.value)
-    uvloop.run(serve(settings, import_module(f"services.{service}.__main__").wired))
+    run_service(service.value, load_settings(), import_module(f"services.{service}.__main__").wired)

@@ -22,7 +22,7 @@ from leeway.twins.telephones import TwinName
 from shared.errors import Misconfigured
 from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, server
-from shared.telemetry.logs import configure_logs
+from shared.telemetry.logs import configure_logs, secrets_of
 from shared.work.process import run_until
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -55,7 +55,9 @@ def up(
     if stack:
         raise typer.Exit(asyncio.run(run_stack(settings, agents=agents)))
     quiet = "log_level" not in settings.model_fields_set
-    configure_logs(level="warning" if quiet else settings.log_level, service="up")
+    configure_logs(
+        level="warning" if quiet else settings.log_level, service="up", secrets=secrets_of(settings)
+    )
     uvloop.run(_up(settings, data, twin))
 
 

@@ -86,6 +86,7 @@ def server(app: ASGIApp, *, host: str, port: int) -> Server:
             app,
             host=host,
             port=port,
+            log_config=None,  # its lines go where all go
             log_level="warning",
             access_log=False,
             server_header=False,

@@ -19,7 +19,7 @@ from shared.database.migrate import ready_for
 from shared.errors import LeewayError, Unavailable
 from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, health_app, server
-from shared.telemetry.logs import configure_logs
+from shared.telemetry.logs import configure_logs, secrets_of
 from shared.telemetry.metrics import Metrics
 from shared.work.service import Parts, Service
 
@@ -37,12 +37,23 @@ def main(name: str, wire: Wire) -> None:
     """Run one service until SIGTERM or SIGINT; exit code 1 with one line for what a person must put right."""
     try:
         settings = load_settings()
-        configure_logs(level=settings.log_level, service=name)
-        gc.freeze()  # what was imported stays
-        gc.set_threshold(*GARBAGE_AFTER)
-        uvloop.run(serve(settings, wire))
+        run(name, settings, wire)
     except LeewayError as error:
         sys.stderr.write(f"{name}: {error}\n")
+        raise SystemExit(1) from None
+
+
+def run(name: str, settings: Settings, wire: Wire) -> None:
+    """The same with settings that are read. A bug ends it with a line in the log, since what it says may be somebody's words."""
+    configure_logs(level=settings.log_level, service=name, secrets=secrets_of(settings))
+    gc.freeze()  # what was imported stays
+    gc.set_threshold(*GARBAGE_AFTER)
+    try:
+        uvloop.run(serve(settings, wire))
+    except LeewayError:
+        raise
+    except Exception:
+        log.exception("process ends, it met a bug")
         raise SystemExit(1) from None
 
 
