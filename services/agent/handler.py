@@ -12,11 +12,13 @@ import structlog
 from services.agent.answering import Answering
 from services.agent.core.turn import Turn
 from services.agent.ports import Share, Turns
+from services.agent.timing import ModelTime
 from shared.clock import Clock
 from shared.errors import Unavailable
 from shared.ids import BusinessId, ConversationId, LeaseToken
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics
+from shared.tickets import Stage
 from shared.work.slots import Slots
 
 DUE_EVERY_S = 0.25
@@ -42,6 +44,7 @@ class Agent:
         clock: Clock,
         timeouts: Timeouts,
         slots: Slots,
+        model_time: ModelTime,
     ) -> None:
         self._turns = turns
         self._answering = answering
@@ -49,6 +52,7 @@ class Agent:
         self._clock = clock
         self._timeouts = timeouts
         self._slots = slots
+        self._model_time = model_time
         self._under_way: dict[UUID, tuple[Turn, asyncio.Task[None]]] = {}
         self._lonely: list[Turn] = []
         self._lonely_came = asyncio.Event()
@@ -94,9 +98,13 @@ class Agent:
                 self._left_over = self._left_over or bool(asked)
                 return
             claimed = await self._turns.claim(wanted, self._share())
+            self._metrics.batch_size.labels(Stage.AGENT.value).observe(len(wanted))
             self._left_over = self._left_over or len(claimed) < len(asked)
             for turn in claimed:
                 self._metrics.turns_reclaimed.inc(1 if turn.attempt > 1 else 0)
+                self._metrics.queue_wait_seconds.labels(Stage.AGENT.value).observe(
+                    turn.waited.total_seconds()
+                )
                 if turn.fruitless < LONELY_FROM:
                     self._begin(turn)
                 elif self._lonely:  # it would be counted again, should the one before it kill us
@@ -140,7 +148,10 @@ class Agent:
             if self._left_over:
                 self._look_again.set()
             self._metrics.turns_under_way.set(len(self._under_way))
-            self._metrics.turn_seconds.labels(turn.business.engine).observe(self._clock.monotonic() - began)
+            took, engine = self._clock.monotonic() - began, turn.business.engine
+            self._metrics.turn_seconds.labels(engine).observe(took)
+            overhead = max(took - self._model_time.take(turn.id), 0.0)
+            self._metrics.turn_overhead_seconds.labels(engine).observe(overhead)
 
     async def _answer(self, turn: Turn) -> None:
         if turn.fruitless > FRUITLESS_MAX:

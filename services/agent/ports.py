@@ -24,6 +24,14 @@ from shared.llm.port import Answer
 from shared.packs import Sql
 
 
+class Cap(StrEnum):
+    """What limits what model calls may cost."""
+
+    TURN = "turn"
+    CONVERSATION = "conversation"  # in 24 rolling hours
+    DAY = "day"  # the business's own
+
+
 class TurnState(StrEnum):
     DONE = "done"
     SUPERSEDED = "superseded"
@@ -216,8 +224,8 @@ class Turns(Protocol):
         """Before a model call: tool results and the call's row stored, the lease goes on. None: stop, nothing was written."""
         ...
 
-    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> bool:
-        """Whether a call that may cost so much fits under every cap that is set; if so, its row is written and counted."""
+    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> Cap | None:
+        """The cap under which a call that may cost so much does not fit; None: it fits, and its row is written and counted."""
         ...
 
     async def end_call(self, turn: Turn, call: CallRecord) -> None:

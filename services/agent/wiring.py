@@ -21,6 +21,7 @@ from services.agent.listening import Listening
 from services.agent.questions import Questions
 from services.agent.reminded import Reminded
 from services.agent.reminding import Reminders
+from services.agent.timing import ModelTime
 from shared.database import queries_of
 from shared.errors import Misconfigured
 from shared.llm.configured import media_types
@@ -72,8 +73,14 @@ async def wire(
             f"A business has a cap, and {model.provider}:{model.name} has no known price: set one in LEEWAY_PRICES "
             "(0 is allowed), or remove the cap (leeway business set SLUG --day-cap none …)."
         )
+    model_time = ModelTime()
     calling = Calling(
-        turns=turns, model=model, clock=parts.clock, metrics=parts.metrics, call_timeout_s=timeouts.model_call
+        turns=turns,
+        model=model,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        call_timeout_s=timeouts.model_call,
+        model_time=model_time,
     )
     sealing = Sealing(packs)
     checks, executor = Checks(turns), Executor(turns, sealing)
@@ -111,6 +118,7 @@ async def wire(
         clock=parts.clock,
         timeouts=timeouts,
         slots=Slots(settings.slots),
+        model_time=model_time,
     )
     loop = StageLoop(
         broker=parts.broker,

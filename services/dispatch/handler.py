@@ -42,7 +42,7 @@ from shared.errors import Misconfigured, Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
 from shared.jitter import between
 from shared.settings import Timeouts
-from shared.telemetry.metrics import Metrics, kind_of
+from shared.telemetry.metrics import Metrics, channel_of, kind_of
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.slots import Slots
@@ -96,6 +96,7 @@ class Dispatch:
         """Claim what may leave and begin to send it; decide what becomes of the rest."""
         outbounds = [OutboundId(ticket) for ticket in ids]
         claimed = list(await self._outbox.claim_plain(outbounds))
+        self._metrics.batch_size.labels(Stage.DISPATCH.value).observe(len(outbounds))
         plain = {one.outbound for one in claimed}
         self._begin(claimed)
         rest = [outbound for outbound in outbounds if outbound not in plain]
@@ -136,6 +137,10 @@ class Dispatch:
         began = self._clock.monotonic()
         for one in claimed:
             self._slots.take()
+            if one.waited is not None:
+                self._metrics.queue_wait_seconds.labels(Stage.DISPATCH.value).observe(
+                    one.waited.total_seconds()
+                )
             self._sends.create_task(self._send(one, claimed_at=began))
 
     async def _send(self, claimed: Claimed, *, claimed_at: float) -> None:
@@ -155,7 +160,7 @@ class Dispatch:
         """One part: the provider's call, its outcome stored. The next part, claimed, if there is one."""
         channel = self._channels.get(claimed.channel)
         outcome = await self._outcome(claimed, channel, claimed_at)
-        self._metrics.sends.labels(claimed.channel, kind_of(outcome)).inc()
+        self._metrics.sends.labels(channel_of(claimed.channel), kind_of(outcome)).inc()
         settled = settle(
             outcome,
             last_part=claimed.last_part,
@@ -166,6 +171,8 @@ class Dispatch:
         goes_on = settled.rank > 0 and not claimed.last_part
         following = AttemptId(new_id()) if goes_on else None
         settlement = Settlement(claimed=claimed, settled=settled, next_attempt=following)
+        if settled.outbound == "queued":
+            self._metrics.retries.labels(Stage.DISPATCH.value, kind_of(outcome)).inc()
         current = await self._stored(settlement)
         await self._consequences(claimed, outcome)
         if following is None or not current:
@@ -203,7 +210,7 @@ class Dispatch:
             "channel account disabled: its provider refuses every send. Its replies wait; put it right and enable it",
             **about,
         )
-        self._metrics.accounts_disabled.labels(claimed.channel).inc()
+        self._metrics.accounts_disabled.labels(channel_of(claimed.channel)).inc()
 
     async def _consequences(self, claimed: Claimed, outcome: Outcome) -> None:
         """What an outcome asks for beside its own row."""
@@ -221,7 +228,7 @@ class Dispatch:
 
     async def _refused(self, claimed: Claimed, outcome: Refused) -> None:
         """A draft by now. A mistake of ours is for who runs the installation as well."""
-        self._metrics.sends_refused.labels(claimed.channel, outcome.trouble.value).inc()
+        self._metrics.sends_refused.labels(channel_of(claimed.channel), outcome.trouble.value).inc()
         ours = outcome.trouble is Trouble.OUR_BUG
         (log.error if ours else log.warning)(
             "send refused, the reply is a draft",
@@ -243,6 +250,11 @@ class Dispatch:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, BACKOFF_MAX_S)
                 continue
+            if stored.answered_after is not None:
+                channel = channel_of(settlement.claimed.channel)
+                self._metrics.end_to_end_seconds.labels(channel).observe(
+                    stored.answered_after.total_seconds()
+                )
             if stored.following is not None:
                 self._rings.enqueue(stored.following)
             return stored.current

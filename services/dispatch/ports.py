@@ -32,6 +32,7 @@ class Claimed:
     by_template: bool = False  # outside the channel's window: as the parameter of the approved template
     in_handoff: bool = False  # people have taken over, or will
     tries: int = 0  # attempts before this one
+    waited: timedelta | None = None  # from when it was due to the claim; None: not known
 
     @property
     def last_part(self) -> bool:
@@ -62,6 +63,9 @@ class Stored:
 
     current: bool
     following: OutboundId | None
+    answered_after: timedelta | None = (
+        None  # how long a customer waited for what the provider just took; None: not to be told
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

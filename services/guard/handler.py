@@ -8,7 +8,7 @@ import structlog
 from services.guard.core.amending import amend
 from services.guard.core.guards import judge
 from services.guard.core.record import Case, Record, record
-from services.guard.core.verdict import Notice
+from services.guard.core.verdict import Notice, Reason
 from services.guard.ports import Conversations
 from shared.broker.port import Broker
 from shared.ids import ConversationId
@@ -20,6 +20,7 @@ from shared.work.stage import rings, rings_courtesies
 
 GATHERS_MAX = 5
 RINGS_MOST = 400
+DAY_CAP = "day"  # the one that the guard knows of
 
 log = structlog.get_logger(__name__)
 
@@ -90,11 +91,16 @@ class Guard:
     def _counted(self, records: Sequence[Record]) -> None:
         self._metrics.batch_size.labels(Stage.GUARD.value).observe(len(records))
         for one in records:
+            self._metrics.queue_wait_seconds.labels(Stage.GUARD.value).observe(
+                one.case.waited.total_seconds()
+            )
             business = self._metrics.business(one.case.business_slug)
             for judged in one.judged:
                 self._metrics.messages_judged.labels(
                     business, judged.verdict.value, judged.reason or ""
                 ).inc()
+                if judged.reason is Reason.BUDGET:
+                    self._metrics.cap_hits.labels(business, DAY_CAP).inc()
             if one.handoff_reason:
                 self._metrics.handoffs.labels(business, one.handoff_reason.value).inc()
 

@@ -8,6 +8,7 @@ import pytest
 
 from services.agent.adapters.postgres_turns import PostgresTurns
 from services.agent.core.turn import Turn
+from services.agent.ports import Cap
 from shared.ids import CallId, ConversationId, new_id
 from tests.support.factories import Ground
 from tests.support.turns_on_postgres import ANYONE, call, claim_one, reply
@@ -30,8 +31,8 @@ async def claimed(place: Ground, turns: PostgresTurns, conversation: Conversatio
 async def reserve(turns: PostgresTurns, turn: Turn, usd: str, *, n: int = 1) -> CallId | None:
     """A call that may cost so much; None where it does not fit."""
     made = CallId(new_id())
-    fits = await turns.reserve(turn, made, n=n, try_=1, reserved=Decimal(usd))
-    return made if fits else None
+    barred_by = await turns.reserve(turn, made, n=n, try_=1, reserved=Decimal(usd))
+    return None if barred_by else made
 
 
 async def used(place: Ground) -> Decimal:
@@ -166,6 +167,15 @@ async def test_every_cap_that_is_set_must_bear_it(place: Ground, turns: Postgres
     assert await reserve(turns, following, "0.21") is None
     assert await reserve(turns, following, "0.20")
     assert await used(place) == Decimal("0.70")
+
+
+@pytest.mark.parametrize("cap", Cap)
+async def test_the_cap_that_forbids_a_call_is_told(place: Ground, turns: PostgresTurns, cap: Cap) -> None:
+    caps = {f"{one}_cap_usd": Decimal("0.10" if one is cap else 1) for one in Cap}
+    turn = await claimed(place, turns, await capped(place, **caps))
+    for usd, told in (("0.11", cap), ("0.10", None), ("0.01", cap)):
+        made = CallId(new_id())
+        assert await turns.reserve(turn, made, n=1, try_=1, reserved=Decimal(usd)) is told
 
 
 async def test_without_a_day_cap_no_row_is_touched(place: Ground, turns: PostgresTurns) -> None:

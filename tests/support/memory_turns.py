@@ -9,7 +9,17 @@ from typing import Any
 
 from services.agent.core.gate import Dials
 from services.agent.core.turn import Pending, Turn
-from services.agent.ports import CallRecord, Commit, Committed, Going, Locked, Receipt, Share, ToolRecord
+from services.agent.ports import (
+    CallRecord,
+    Cap,
+    Commit,
+    Committed,
+    Going,
+    Locked,
+    Receipt,
+    Share,
+    ToolRecord,
+)
 from shared.autonomy import Mode
 from shared.errors import Conflict, Unavailable
 from shared.ids import ActionId, BusinessId, CallId, ConversationId, LeaseToken, MessageId, OutboundId
@@ -25,7 +35,7 @@ class MemoryTurns:
     stored: Pending | None = None
     ours: bool = True  # the row is still as the turn left it
     dials: Dials = field(default_factory=lambda: Dials(mode=Mode.AUTO))  # as they are now
-    fits: bool = True  # a call fits under the caps
+    barred_by: Cap | None = None  # under which a call does not fit
     answer: Committed = WRITTEN
     going: Going | None = None  # instead of one that lets the turn go on
     stops: bool = False  # the turn is no longer its own before the next call
@@ -59,9 +69,9 @@ class MemoryTurns:
             customer_seq=turn.taken.seq_to, superseded_in_row=0, unanswered_since=None, now=turn.now
         )
 
-    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> bool:
+    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> Cap | None:
         self.reserved.append(reserved)
-        return self.fits
+        return self.barred_by
 
     async def end_call(self, turn: Turn, call: CallRecord) -> None:
         self.ended_calls.append(call)

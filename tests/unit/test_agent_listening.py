@@ -16,7 +16,7 @@ from services.agent.core.turn import Caps, Turn
 from services.agent.engines.calling import Calling
 from services.agent.engines.outcome import Stopped
 from services.agent.listening import HEARING_MAX, WORDS_CHARS_MAX, Listening, plain
-from services.agent.ports import Going
+from services.agent.ports import Cap, Going
 from shared.autonomy import Mode
 from shared.ids import BusinessId, CallId, MessageId, new_id
 from shared.llm.port import Answer, FailureKind, Finish, ModelFailure, Request, Usage, UserMedia, UserText
@@ -187,7 +187,7 @@ async def test_what_fails_leaves_the_part_without_words(answer: Answer | ModelFa
 
 
 async def test_a_call_over_a_cap_is_not_made() -> None:
-    ear, turns = Ear(), MemoryTurns(fits=False)
+    ear, turns = Ear(), MemoryTurns(barred_by=Cap.DAY)
     capped = replace(turn().business, caps=Caps(turn_usd=Decimal(1)))
     assert words(await listening(ear, Shelf(), turns).hear(turn(note(), business=capped))) == [None]
     assert ear.asked == []

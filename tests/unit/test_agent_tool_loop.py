@@ -16,7 +16,7 @@ from services.agent.core.gate import Code
 from services.agent.core.turn import Caps, StoredCall, Turn, WaitsFor
 from services.agent.engines.calling import RESERVED_USD
 from services.agent.engines.tool_loop import CALLS_MAX, NOTHING_ASKED, NOTHING_DONE, REPLY_CHARS_MAX
-from services.agent.ports import Going, Receipt, TurnState
+from services.agent.ports import Cap, Going, Receipt, TurnState
 from services.agent.records import Place
 from shared.autonomy import Asked
 from shared.errors import Conflict, Unavailable
@@ -553,7 +553,7 @@ def capped(one: Turn, **caps: Decimal) -> Turn:
 
 async def test_a_call_that_does_not_fit_is_not_made() -> None:
     kiosk = Kiosk(HELLO)
-    kiosk.turns.fits = False
+    kiosk.turns.barred_by = Cap.DAY
     commit = await kiosk.answer(capped(says("Hello")))
     assert (commit.handoff, commit.text) == ("budget", EN.notice("budget"))
     assert not kiosk.asked

@@ -48,6 +48,7 @@ def commit_arguments(commit: Commit) -> tuple[Any, ...]:
         sealed.digest,
         sealed.parts,
         *tool_arrays([(turn, commit.tools)])[1:],
+        turn.asked_at,
     )
 
 

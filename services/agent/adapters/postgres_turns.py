@@ -13,6 +13,7 @@ from services.agent.adapters.rows import NOT_WRITTEN, read_committed, read_turn
 from services.agent.core.turn import Turn
 from services.agent.ports import (
     CallRecord,
+    Cap,
     Commit,
     Committed,
     Going,
@@ -134,7 +135,7 @@ class PostgresTurns:
         }
         return [going.get(turn.conversation) for turn, *_ in begins]
 
-    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> bool:
+    async def reserve(self, turn: Turn, call: CallId, *, n: int, try_: int, reserved: Decimal) -> Cap | None:
         rows = await self._database.fetch(
             QUERIES["reserve"],
             call,
@@ -149,7 +150,8 @@ class PostgresTurns:
             self._model,
             reserved,
         )
-        return bool(rows[0]["fits"])
+        barred_by = rows[0]["barred_by"]
+        return Cap(barred_by) if barred_by else None
 
     async def end_call(self, turn: Turn, call: CallRecord) -> None:
         await self._ends.submit((turn, call))
@@ -212,6 +214,7 @@ class PostgresTurns:
             [sealed_of(one).header for one in commits],
             [sealed_of(one).digest for one in commits],
             [sealed_of(one).parts for one in commits],
+            [one.turn.asked_at for one in commits],
         )
         written = {
             row["conversation"]: Committed(written=True, live=row["live"], again=row["again"]) for row in rows

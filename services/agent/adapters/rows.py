@@ -59,6 +59,7 @@ def read_turn(row: Row, *, model: str) -> Turn:
         attempt=row["attempts"],
         fruitless=row["fruitless"],
         now=row["now"],
+        waited=row["waited"],
         messages=tuple(_heard(message, row["handled_seq"]) for message in row["messages"] or ()),
         handled_seq=row["handled_seq"],
         replies=tuple(_reply(reply) for reply in reversed(row["replies"] or ())),
@@ -165,7 +166,14 @@ def _dropped(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Acti
 
 
 def _reply(reply: Sequence[Any]) -> Reply:
-    return Reply(state=reply[2], text=reply[3], basis_seq=reply[4], created_at=reply[5], firm=reply[6])
+    return Reply(
+        state=reply[2],
+        text=reply[3],
+        basis_seq=reply[4],
+        created_at=reply[5],
+        firm=reply[6],
+        asked_at=reply[7],
+    )
 
 
 def _pending(action: Sequence[Any] | None, prompt: Sequence[Any] | None) -> Pending | None:

@@ -24,7 +24,7 @@ locked as materialized (
 row as (
   update conversation_state s set lease_token = q.token, lease_worker = $5, lease_until = now() + $6::interval, window_opened_at = null, version = s.version + 1
   from locked q where s.conversation = q.conversation
-  returning s.conversation, s.business, s.lease_token, s.handled_seq, s.guarded_seq, s.handoff_epoch, s.mode, s.locale, s.chain_length, s.chain_head,
+  returning s.conversation, s.business, s.lease_token, s.handled_seq, s.guarded_seq, s.handoff_epoch, s.mode, s.locale, s.chain_length, s.chain_head, now() - s.due_at as waited,
     q.turn, q.call, q.cause, q.cause_kind, q.seq_from, q.attempts, q.fruitless, q.turn_model),
 gathered as materialized (
   select r.*, b.slug, b.name as business_name, b.pack, b.engine, b.locales, b.time_zone, b.mode as business_mode, b.day_cap_usd, b.turn_cap_usd, b.conversation_cap_usd, b.stale_after_s,
@@ -48,7 +48,7 @@ call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, engine, provider, model)
   select call, business, conversation, turn, 1, attempts, engine, $7, $8 from gathered where certain and action is not distinct from null)
 select g.*, business_now() as now, case when g.certain and g.action is not distinct from null then g.call end as call_open,
-  (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at, o.receipt or o.origin_kind <> 'turn'))
+  (select array_agg(row (o.id, o.origin_kind, o.state, o.body, o.basis_seq, o.created_at, o.receipt or o.origin_kind <> 'turn', o.asked_at))
     from (select x.* from outbound x where x.conversation = g.conversation order by x.id desc limit 12) o) as replies,
   case when g.action is distinct from null then (  -- `is not null` would ask it of every field
     select row (o.state, case o.state when 'draft' then o.reason end, a.at_send_seq, a.claimed_at, a.taken_at,
@@ -110,30 +110,30 @@ from row
 
 -- name: reserve
 -- Before a call where a cap is set: the call's row, with what it may cost, if that fits under the caps of turn, conversation (24 hours) and business
--- (its local day). The day's row is locked last; its first use adds up what the day has cost so far. Returns whether it fits.
+-- (its local day). The day's row is locked last; its first use adds up what the day has cost so far. Returns the cap that forbids it; null: it fits.
 -- $1 call uuid · $2 business int · $3 conversation uuid · $4 turn uuid · $5 n int · $6 attempt int · $7 try int · $8 engine text · $9 provider text · $10 model text · $11 reserved numeric
 with b as materialized (
-  select b.id, b.day_cap_usd, (business_now() at time zone b.time_zone)::date as day, b.time_zone from business b
-  where b.id = $2
-    and (b.turn_cap_usd is null or b.turn_cap_usd >= $11 + (
-      select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c where c.conversation = $3 and c.turn = $4))
-    and (b.conversation_cap_usd is null or b.conversation_cap_usd >= $11 + (
-      select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c where c.conversation = $3 and c.started_at > now() - interval '24 hours'))),
+  select b.id, b.day_cap_usd, (business_now() at time zone b.time_zone)::date as day, b.time_zone,
+    case when b.turn_cap_usd is not null and b.turn_cap_usd < $11 + (
+        select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c where c.conversation = $3 and c.turn = $4) then 'turn'
+      when b.conversation_cap_usd is not null and b.conversation_cap_usd < $11 + (
+        select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) from llm_call c where c.conversation = $3 and c.started_at > now() - interval '24 hours') then 'conversation' end as barred_by
+  from business b where b.id = $2),
 day as (
   insert into budget as x (business, day, used_usd)
   select b.id, b.day, $11 + spent.usd
   from b cross join lateral (
     select coalesce(sum(coalesce(c.cost_usd, c.reserved_usd, 0)), 0) as usd from llm_call c
     where c.business = b.id and c.started_at >= (b.day::timestamp at time zone b.time_zone) - shift()) spent
-  where b.day_cap_usd >= $11 + spent.usd
+  where b.barred_by is null and b.day_cap_usd >= $11 + spent.usd
   on conflict (business, day) do update set used_usd = x.used_usd + $11 where x.used_usd + $11 <= (select day_cap_usd from b)
   returning used_usd),
 fits as materialized (
-  select b.id from b where b.day_cap_usd is null or exists (select from day)),
+  select b.id from b where b.barred_by is null and (b.day_cap_usd is null or exists (select from day))),
 call as (
   insert into llm_call (id, business, conversation, turn, n, attempt, try, engine, provider, model, reserved_usd)
   select $1, id, $3, $4, $5, $6, $7, $8, $9, $10, $11 from fits)
-select exists (select from fits) as fits
+select case when not exists (select from fits) then coalesce((select b.barred_by from b), 'day') end as barred_by
 
 -- name: end_call
 -- A3: the call is closed (always: it was spent); its answer is stored only with the lease, and then the attempt was not fruitless.
@@ -166,11 +166,11 @@ select turn from stored
 -- meanwhile: cut off, no reply. The only place that clears due_at, and only if the row shows nothing newer.
 -- $1 conversations uuid[] · $2 tokens uuid[] · $3 turns uuid[] · $4 seq to bigint[] · $5 epochs int[] · $6 outbounds uuid[] · $7 texts text[] · $8 modes text[]
 -- $9 calls uuid[] · $10 models answered text[] · $11 input int[] · $12 cached int[] · $13 output int[] · $14 reasoning int[] · $15 cost numeric[] · $16 latency ms int[] · $17 attempts int[] · $18 n int[] · $19 answers text[]
--- $20 places in the chain int[] · $21 headers text[] · $22 their digests bytea[] · $23 parts text[]
+-- $20 places in the chain int[] · $21 headers text[] · $22 their digests bytea[] · $23 parts text[] · $24 asked timestamptz[]
 with d as materialized (
   select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::int[], $6::uuid[], $7::text[], $8::text[], $9::uuid[], $10::text[], $11::int[], $12::int[], $13::int[], $14::int[],
-      $15::numeric[], $16::int[], $17::int[], $18::int[], $19::text[], $20::int[], $21::text[], $22::bytea[], $23::text[])
-    as d (conversation, token, turn, seq_to, epoch, outbound, body, mode, call, model, tin, cached, tout, reasoning, cost, ms, attempt, n, answer, chain_n, header, digest, parts)),
+      $15::numeric[], $16::int[], $17::int[], $18::int[], $19::text[], $20::int[], $21::text[], $22::bytea[], $23::text[], $24::timestamptz[])
+    as d (conversation, token, turn, seq_to, epoch, outbound, body, mode, call, model, tin, cached, tout, reasoning, cost, ms, attempt, n, answer, chain_n, header, digest, parts, asked_at)),
 locked as materialized (
   select d.* from d join conversation_state s on s.conversation = d.conversation where s.lease_token = d.token order by s.conversation for no key update of s),
 call as (
@@ -187,8 +187,8 @@ row as (
 t as (
   update turn t set state = case when row.live then 'done' else 'cut_off' end, outcome = 'reply', seq_to = row.seq_to, ended_at = now() from row where t.id = row.turn),
 o as (
-  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, body, ring_at)
-  select outbound, business, conversation, 'turn', turn, seq_to, epoch, mode, body, now() + interval '2 s' from row where live
+  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, body, ring_at, asked_at)
+  select outbound, business, conversation, 'turn', turn, seq_to, epoch, mode, body, now() + interval '2 s', asked_at from row where live
   on conflict (origin, part, origin_kind) do nothing),
 i as (
   insert into iteration (turn, business, attempt, n, answer) select turn, business, attempt, n, answer from row on conflict do nothing),
@@ -204,7 +204,7 @@ select conversation, live, again from row
 -- $18 new action uuid · $19 tool text · $20 arguments text · $21 shown text · $22 digest bytea · $23 summary text · $24 confirmations needed int · $25 asked text · $26 waits for text · $27 call n int · $28 call position int · $29 customer uuid
 -- $30 action asked again uuid · $31 step int · $32 repeats int · $33 clock from timestamptz · $34 action that waits for an operator now uuid
 -- $35 handoff reason text · $36 dead id uuid · $37 flag text · $38 decides boolean · $39 place in the chain int · $40 header text · $41 its digest bytea · $42 parts text
--- $43 tool calls: n int[] · $44 positions int[] · $45 call ids text[] · $46 tools text[] · $47 arguments text[] · $48 decisions text[] · $49 reasons text[] · $50 results text[] · $51 whys text[]
+-- $43 tool calls: n int[] · $44 positions int[] · $45 call ids text[] · $46 tools text[] · $47 arguments text[] · $48 decisions text[] · $49 reasons text[] · $50 results text[] · $51 whys text[] · $52 asked timestamptz
 with locked as materialized (
   select s.conversation, s.handoff_epoch = $5 and s.state = 'bot' and s.opted_out_at is null as live
   from conversation_state s where s.conversation = $1 and s.lease_token = $2 for no key update of s),
@@ -247,8 +247,8 @@ asked as (
     case $26 when 'operator' then business_now() + b.approval_hours * interval '1 hour' end
   from row join business b on b.id = row.business where row.live and $18::uuid is not null and (select count(*) from ended) >= 0),
 o as (
-  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, held, body, buttons, receipt, action, ring_at)
-  select $8, business, conversation, 'turn', $3, $4, epoch_now, $11, $13, $9, $10, $12, coalesce($18, $30, $34), now() + interval '2 s' from row
+  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, held, body, buttons, receipt, action, ring_at, asked_at)
+  select $8, business, conversation, 'turn', $3, $4, epoch_now, $11, $13, $9, $10, $12, coalesce($18, $30, $34), now() + interval '2 s', $52 from row
   where (live or $12) and $8::uuid is not null
   on conflict (origin, part, origin_kind) do nothing),
 handed as (

@@ -34,6 +34,7 @@ class Reply:
     basis_seq: int
     created_at: datetime
     firm: bool = False  # no newer message supersedes it: it carries a receipt, or no turn made it
+    asked_at: datetime | None = None  # when the oldest message that it answers was received
 
     @property
     def was_said(self) -> bool:
@@ -190,6 +191,7 @@ class Turn:
     attempt: int
     fruitless: int
     now: datetime
+    waited: timedelta = timedelta()  # from when it was due to its claim
     messages: tuple[Heard, ...]  # history and new ones, by seq
     handled_seq: int
     replies: tuple[Reply, ...] = ()
@@ -244,6 +246,15 @@ class Turn:
         """Whether our last reply never reaches the customer, who wrote again before it left: this turn answers both."""
         last = self.replies[-1] if self.replies else None
         return last is not None and not last.firm and last.state in ("queued", "superseded")
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """When the oldest message that its reply answers was received, of those too whose answer never left. None: it is for a
+        decision, and nobody waited for an answer alone."""
+        received = [one.received_at for one in self.taken.messages]
+        if received and self.left_unsaid and self.replies[-1].asked_at is not None:
+            received.append(self.replies[-1].asked_at)
+        return min(received, default=None)
 
     @property
     def is_late(self) -> bool:

@@ -1,7 +1,7 @@
 """One iteration's model call: permitted and recorded before, metered after, tried once more where that may help."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import msgspec
@@ -9,14 +9,16 @@ import structlog
 
 from services.agent.core.turn import Turn
 from services.agent.engines.outcome import FallbackReason, Falls, Overtaken, SoFar, Stopped
-from services.agent.ports import CallRecord, Going, Metered, Turns
+from services.agent.ports import CallRecord, Going, Metered, ToolRecord, Turns
+from services.agent.timing import ModelTime
 from shared.clock import Clock
 from shared.ids import CallId, new_id
 from shared.llm.costs import estimate, failure_cost
 from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request, ToolCall
 from shared.supersede import may_give_way
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import Metrics, iteration_of, refusal_of
 from shared.text import storable
+from shared.tickets import Stage
 
 TRIES_MAX = 2
 RETRY_AFTER_MAX_S = 10.0
@@ -44,6 +46,7 @@ class Calling:
     clock: Clock
     metrics: Metrics
     call_timeout_s: float
+    model_time: ModelTime = field(default_factory=ModelTime)
 
     async def call(
         self, turn: Turn, request: Request, *, n: int, so_far: SoFar, gives_way: bool = True
@@ -65,17 +68,21 @@ class Calling:
                 return result
             if result.kind not in AGAIN or try_ == TRIES_MAX:
                 break
-            await asyncio.sleep(min(result.retry_after_s or 0.2, RETRY_AFTER_MAX_S))
+            self.metrics.retries.labels(Stage.AGENT.value, result.kind.value).inc()
+            pause = min(result.retry_after_s or 0.2, RETRY_AFTER_MAX_S)
+            await asyncio.sleep(pause)
+            self.model_time.add(turn.id, pause)
         return Falls(reason=FallbackReason.MODEL_FAILED, so_far=so_far)
 
     async def _begin(
         self, turn: Turn, request: Request, call: CallId, *, n: int, try_: int, so_far: SoFar, gives_way: bool
     ) -> Falls | Overtaken | Stopped | None:
         reserved = self._reserve_usd(request) if turn.business.caps.any else None
-        if reserved is not None and not await self.turns.reserve(
-            turn, call, n=n, try_=try_, reserved=reserved
-        ):
-            return Falls(reason=FallbackReason.BUDGET, so_far=so_far)
+        if reserved is not None:
+            cap = await self.turns.reserve(turn, call, n=n, try_=try_, reserved=reserved)
+            if cap is not None:
+                self.metrics.cap_hits.labels(self.metrics.business(turn.business.slug), cap.value).inc()
+                return Falls(reason=FallbackReason.BUDGET, so_far=so_far)
         going = await self.turns.begin_call(
             turn, call, n=n, try_=try_, reserved=reserved, tools=so_far.unstored
         )
@@ -153,9 +160,14 @@ class Calling:
         self._count(turn, record)
         await self.turns.end_call(turn, record)
 
+    def count(self, record: ToolRecord) -> None:
+        """What became of a call that the model asked for."""
+        self.metrics.gate_decisions.labels(record.decision, refusal_of(record.reason)).inc()
+
     def _count(self, turn: Turn, record: CallRecord) -> None:
-        business, n = self.metrics.business(turn.business.slug), str(record.n)
-        labels = (self.model.provider, self.model.name, turn.business.engine, n)
+        business = self.metrics.business(turn.business.slug)
+        labels = (self.model.provider, self.model.name, turn.business.engine, iteration_of(record.n))
+        self.model_time.add(turn.id, record.latency_ms / 1000)
         self.metrics.llm_seconds.labels(*labels).observe(record.latency_ms / 1000)
         kinds = (
             ("input", record.input),

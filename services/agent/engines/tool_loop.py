@@ -170,7 +170,9 @@ class ToolLoop:
         for position, call in enumerate(answer.calls):
             place = Place(n=n, position=position, call=call)
             if call.name == HAND_OVER:
-                work.note(record_of(place, "allow", None, {"handed_over": True}))
+                handed_over = record_of(place, "allow", None, {"handed_over": True})
+                self._calling.count(handed_over)
+                work.note(handed_over)
                 return HandsOver(so_far=work.so_far())
             record = await self._one(work, place)
             if record is None:
@@ -195,8 +197,15 @@ class ToolLoop:
             work.note(stored, stored=True)
             work.unknown = work.unknown or stored.result == canonical(EXECUTING)
             return stored
+        record = await self._ruled(work, place, tool)
+        if record is not None:
+            self._calling.count(record)
+        return record
+
+    async def _ruled(self, work: Work, place: Place, tool: Tool | None) -> ToolRecord | None:
+        """What the gate makes of a call, and the call of it."""
+        turn = work.turn
         passage = rule(tool, turn.dials)
-        record: ToolRecord | None
         if tool is None or isinstance(passage, Deny):
             record = denied(place, tool, passage, work.question.pack)
         elif isinstance(passage, Ask) and (busy := _busy(work)) is not None:

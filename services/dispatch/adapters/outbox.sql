@@ -6,7 +6,7 @@
 -- $1 outbounds uuid[] · $2 attempts uuid[] · $3 worker int · $4 characters that fit into one part int · $5 channels that may have a window text[] · $6 how long interval
 -- $7 channels with a pace text[] · $8 from one send of an account to the next interval[] · $9 how many at once int[] · $10 from one send to somebody to the next interval[]
 with locked as materialized (
-  select q.outbound, q.attempt, o.conversation, o.business, o.body, o.buttons, o.round, o.basis_seq, o.action, i.user_id, i.reply_to, c.account, k.channel, r.next_at
+  select q.outbound, q.attempt, o.conversation, o.business, o.body, o.buttons, o.round, o.basis_seq, o.action, business_now() - o.created_at as waited, i.user_id, i.reply_to, c.account, k.channel, r.next_at
   from unnest($1::uuid[], $2::uuid[]) as q (outbound, attempt) join outbound o on o.id = q.outbound
     join conversation_state s on s.conversation = o.conversation join conversation c on c.id = o.conversation
     join channel_identity i on i.conversation = o.conversation
@@ -37,13 +37,14 @@ rate as (
   select account, business, count(*), now() + count(*) * nullif(max(per_account), interval '0') from row group by account, business order by account
   on conflict (account, business) do update set sent = x.sent + excluded.sent,
     next_at = case when excluded.next_at is null then x.next_at else greatest(x.next_at, now()) + (excluded.next_at - now()) end)
-select row.outbound, row.attempt, row.conversation, row.account, row.channel, row.user_id, row.reply_to, row.body, row.buttons, row.round, m.thread, m.channel_message_id as in_reply_to
+select row.outbound, row.attempt, row.conversation, row.account, row.channel, row.user_id, row.reply_to, row.body, row.buttons, row.round, row.waited, m.thread, m.channel_message_id as in_reply_to
 from row left join lateral (select x.thread, x.channel_message_id from inbound_message x where x.conversation = row.conversation and x.seq <= row.basis_seq and x.kind <> 'echo' order by x.seq desc limit 1) m on true
 
 -- name: gather
 -- D1: what a send is decided on. No lock: the record compares the version.
 -- $1 outbounds uuid[]
 select o.id as outbound, o.conversation, o.business, o.origin_kind, o.basis_seq, o.epoch, o.mode as mode_at_decision, o.held, o.body, o.buttons, o.round, o.receipt, o.action, o.parts_sent, o.first_try_at, o.not_before,
+  case when o.round = 1 then business_now() - greatest(o.created_at, o.not_before + shift()) end as waited,
   s.version, s.unguarded, s.state, s.handoff_epoch, s.opted_out_at is not null as opted_out, s.mode, s.sending_attempt, s.superseded_in_row, s.unanswered_since,
   case when s.customer_seq > o.basis_seq and (select bool_and(x.kind = 'button') from inbound_message x where x.conversation = o.conversation and x.seq > o.basis_seq and x.verdict || '' <> 'stored')
     then o.basis_seq else s.customer_seq end as customer_seq,  -- a press is answered by itself: its turn asks no model, so it would not see what gave way to it
@@ -121,7 +122,8 @@ select row.outbound, row.next from row
 -- $15 the channel's times timestamptz[] · $16 segments int[] · $17 opted out boolean[] · $18 window closed boolean[] · $19 the person waits interval[] (null: no more than before)
 -- $20 from one send of the account to the next interval[] (null: no pace)
 with settled as materialized (
-  select d.*, s.guarded_seq, s.sending_attempt is not distinct from d.attempt as current, b.state as before, o.first_try_at < now() - $13::interval and d.next_state = 'queued' as over
+  select d.*, s.guarded_seq, s.sending_attempt is not distinct from d.attempt as current, b.state as before, o.first_try_at < now() - $13::interval and d.next_state = 'queued' as over,
+    case when d.rank > 0 and o.parts_sent = 0 and o.round = 1 then business_now() - o.asked_at end as answered_after
   from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::int[], $6::text[], $7::text[], $8::int[], $9::uuid[], $10::text[], $11::interval[], $14::text[],
       $15::timestamptz[], $16::int[], $17::boolean[], $18::boolean[], $19::interval[], $20::interval[])
     as d (attempt, conversation, outbound, state, rank, provider_id, reason, part, next_attempt, next_state, retry_after, gives_up_as, taken_at, segments, opted_out, window_closed, person_waits, per_account) join conversation_state s on s.conversation = d.conversation
@@ -174,7 +176,7 @@ rate as (
   select n.account, n.business, count(*), now() + sum(d.per_account) from next_part n join settled d on d.next_attempt = n.id group by n.account, n.business order by n.account
   on conflict (account, business) do update set sent = x.sent + excluded.sent,
     next_at = case when excluded.next_at is null then x.next_at else greatest(x.next_at, now()) + (excluded.next_at - now()) end)
-select d.attempt, d.current,
+select d.attempt, d.current, d.answered_after,
   (select n.id from outbound n where n.conversation = d.conversation and n.state = 'queued' and n.id <> d.outbound order by n.basis_seq, n.id limit 1) as next
 from settled d
 

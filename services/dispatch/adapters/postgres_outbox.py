@@ -146,7 +146,12 @@ class PostgresOutbox:
             [_person_waits(one) for one in settlements],
             [_traits(one.claimed.channel, one.claimed.user_id).per_account or None for one in settlements],
         )
-        return {row["attempt"]: Stored(current=row["current"], following=row["next"]) for row in rows}
+        return {
+            row["attempt"]: Stored(
+                current=row["current"], following=row["next"], answered_after=row["answered_after"]
+            )
+            for row in rows
+        }
 
     async def bar(self, outbounds: Sequence[OutboundId]) -> None:
         await self._database.fetch(QUERIES["bar"], outbounds)
@@ -248,6 +253,7 @@ def _plain(row: Row) -> Claimed:
         thread=row["thread"],
         in_reply_to=row["in_reply_to"],
         reply_to=row["reply_to"],
+        waited=row["waited"],
     )
 
 
@@ -283,6 +289,7 @@ def _claimed(one: Decided, attempt: AttemptId) -> Claimed:
         by_template=by_template,
         in_handoff=reply.in_handoff,
         tries=reply.tries,
+        waited=reply.waited,
     )
 
 
@@ -353,4 +360,5 @@ def _snapshot(row: Row) -> Snapshot:
         local_now=row["business_now"].astimezone(ZoneInfo(row["time_zone"])),
         quiet_from=row["quiet_from"],
         quiet_to=row["quiet_to"],
+        waited=row["waited"],
     )

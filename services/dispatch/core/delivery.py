@@ -87,6 +87,9 @@ class Snapshot:
     local_now: datetime  # business time, in the business's zone
     quiet_from: time
     quiet_to: time
+    waited: timedelta | None = (
+        None  # from when it was due; None: an operator decided on it, and nobody knows when
+    )
 
 
 def part_key(outbound: OutboundId, round_: int, part: int) -> str:

@@ -92,6 +92,7 @@ select conversation from row
 -- $22 action ended as text[] (null: left) · $23 drafts superseded uuid[] · $24 their conversations uuid[]
 -- $25 notices uuid[] · $26 conversations uuid[] · $27 origins uuid[] · $28 texts text[] · $29 flagged messages uuid[] · $30 conversations uuid[] · $31 flag reasons text[]
 -- $32 actions ended because text[] · $33 whether an edit waits boolean[] · of each message, where it changes: $34 kinds text[] · $35 bodies text[] · $36 edited timestamptz[] · $37 edited to text[] · $38 deleted timestamptz[]
+-- $39 of each notice: when what it answers was received timestamptz[]
 with d as materialized (
   select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::bigint[], $5::bigint[], $6::bigint[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::text[],
       $17::text[], $18::int[], $19::timestamptz[], $20::text[], $21::boolean[], $22::text[], $32::text[], $33::boolean[])
@@ -137,9 +138,9 @@ replies as (
   update outbound o set state = ends.next, ring_at = null
   from ends where o.id = ends.id and (o.state || '' = 'draft' or (o.state || '' = 'queued' and ends.next = 'discarded'))),
 notices as (
-  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, body, ring_at)
-  select n.id, row.business, row.conversation, 'notice', n.origin, row.guarded_seq, row.epoch, 'auto', n.body, now() + interval '2 s'
-  from unnest($25::uuid[], $26::uuid[], $27::uuid[], $28::text[]) as n (id, conversation, origin, body) join row on row.conversation = n.conversation
+  insert into outbound (id, business, conversation, origin_kind, origin, basis_seq, epoch, mode, body, ring_at, asked_at)
+  select n.id, row.business, row.conversation, 'notice', n.origin, row.guarded_seq, row.epoch, 'auto', n.body, now() + interval '2 s', n.asked_at
+  from unnest($25::uuid[], $26::uuid[], $27::uuid[], $28::text[], $39::timestamptz[]) as n (id, conversation, origin, body, asked_at) join row on row.conversation = n.conversation
   on conflict (origin, part, origin_kind) do nothing),
 flags as (
   insert into flag (message, business, conversation, reason)

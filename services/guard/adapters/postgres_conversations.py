@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from shared.messages import MessageKind, Verdict
 
 QUERIES = load_queries(Path(__file__).with_name("conversations.sql"))
 
-Notices = list[tuple[OutboundId, ConversationId, MessageId, str]]
+Notices = list[tuple[OutboundId, ConversationId, MessageId, str, datetime | None]]
 
 
 class PostgresConversations:
@@ -50,7 +50,7 @@ class PostgresConversations:
                 QUERIES["record_full"], *_arrays(full), *_consequences(full, notices)
             )
             recorded |= {row["conversation"]: [] for row in rows}
-            for notice, conversation, _, _ in notices:
+            for notice, conversation, *_ in notices:
                 if conversation in recorded:
                     recorded[conversation].append(notice)
         return recorded
@@ -194,7 +194,13 @@ def _arrays(records: Sequence[Record]) -> tuple[list[Any], ...]:
 
 def _notices(records: Sequence[Record], texts: Mapping[tuple[ConversationId, MessageId], str]) -> Notices:
     return [
-        (OutboundId(new_id()), one.case.conversation, message, texts[one.case.conversation, message])
+        (
+            OutboundId(new_id()),
+            one.case.conversation,
+            message,
+            texts[one.case.conversation, message],
+            one.case.received_at(message),
+        )
         for one in records
         for message, _ in one.notices
     ]
@@ -212,16 +218,17 @@ def _consequences(records: Sequence[Record], notices: Notices) -> tuple[list[Any
         ["cleared" if one.action_ends else None for one in records],
         [draft for draft, _ in drafts],
         [conversation for _, conversation in drafts],
-        [notice for notice, _, _, _ in notices],
-        [conversation for _, conversation, _, _ in notices],
-        [origin for _, _, origin, _ in notices],
-        [text for _, _, _, text in notices],
+        [notice for notice, *_ in notices],
+        [conversation for _, conversation, *_ in notices],
+        [origin for _, _, origin, *_ in notices],
+        [text for *_, text, _ in notices],
         [message for message, _, _ in flags],
         [conversation for _, conversation, _ in flags],
         [reason for _, _, reason in flags],
         [one.action_ends_because for one in records],
         [one.row.edits_wait for one in records],
         *_changes(records),
+        [asked_at for *_, asked_at in notices],
     )
 
 

@@ -64,6 +64,15 @@ class Case:
         """Whether what edits and deletions concern bears on it."""
         return self.row.edits_wait or any(one.kind in AMENDS for one in self.messages)
 
+    @property
+    def waited(self) -> timedelta:
+        """How long its oldest message has waited to be judged."""
+        return self.now - min((one.received_at for one in self.messages), default=self.now)
+
+    def received_at(self, message: MessageId) -> datetime | None:
+        """When one of its messages was received; None for one that was judged before."""
+        return next((one.received_at for one in self.messages if one.id == message), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:

@@ -13,13 +13,13 @@ from prometheus_client.platform_collector import PlatformCollector
 
 from shared.channels.traits import ChannelName
 from shared.telemetry.metrics.declared import Declared, Metric
-from shared.telemetry.metrics.labels import BUSINESSES_MAX, ITERATIONS, OTHER, UNKNOWN
+from shared.telemetry.metrics.labels import BUSINESSES_MAX, GATE_CODES, ITERATIONS, OTHER, PACK_S_OWN, UNKNOWN
 from shared.telemetry.metrics.looking import LOOKED
 from shared.telemetry.metrics.models import Models
 from shared.telemetry.metrics.pipeline import Pipeline
 from shared.telemetry.metrics.running import Carrying, Running
 
-__all__ = ["BUSINESSES_MAX", "Metrics", "catalogue", "channel_of", "iteration_of", "kind_of"]
+__all__ = ["BUSINESSES_MAX", "Metrics", "catalogue", "channel_of", "iteration_of", "kind_of", "refusal_of"]
 
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _CHANNELS = frozenset(ChannelName)
@@ -65,6 +65,13 @@ def channel_of(name: str) -> str:
 def iteration_of(n: int) -> str:
     """A model call of a turn as a label. One before the first, to hear a recording, counts with the first."""
     return ITERATIONS[min(max(n, 1), len(ITERATIONS)) - 1]
+
+
+def refusal_of(code: str | None) -> str:
+    """Why a call was refused, as a label: the gate's own codes; a tool's are as many as packs make."""
+    if code is None:
+        return ""
+    return code if code in GATE_CODES else PACK_S_OWN
 
 
 def _metrics() -> Iterator[tuple[str, Metric[Any]]]:

@@ -75,7 +75,8 @@ GATE_CODES: Final = (
     "unknown_tool", "not_permitted_at_level", "autonomy_off", "one_action_at_a_time", "waiting_for_operator",
     "declined_by_customer", "declined_by_operator", "bad_arguments", "check_failed", "prompt_too_long",
 )  # fmt: skip
-GATE_REASON: Final = Label("reason", ("", *GATE_CODES, "tool"), bound="`tool`: a refusal of the pack's own")
+PACK_S_OWN: Final = "tool"  # a refusal by the tool itself
+GATE_REASON: Final = Label("reason", ("", *GATE_CODES, PACK_S_OWN))
 
 # Dispatch
 SENDS: Final = (
@@ -92,7 +93,10 @@ DRAFT_REASONS: Final = (
 OUTBOUND_REASON: Final = Label("reason", ("", "opted_out", "waits", *DRAFT_REASONS))
 
 # What was tried again: a model call by its failure, a send by its outcome, a batch that was repeated item by item
-RETRY: Final = Label("reason", (*FailureKind, "throttled", "no_answer", "given_back", "batch"))
+RETRY: Final = Label(
+    "reason",
+    (*FailureKind, "throttled", "no_answer", "account_refused", "window_closed", "given_back", "batch"),
+)
 
 # What is read from the record
 CLAIMED: Final = Label("claimed", ("yes", "no"))

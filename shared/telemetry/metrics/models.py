@@ -1,6 +1,6 @@
 """What models are asked, what it takes and what it costs."""
 
-from shared.telemetry.metrics.declared import AGENT, counter, histogram
+from shared.telemetry.metrics.declared import AGENT, GUARD, counter, histogram
 from shared.telemetry.metrics.labels import (
     BUSINESS,
     CALL_FAILURE,
@@ -61,5 +61,10 @@ class Models:
         of=AGENT,
     )
     cap_hits = counter(
-        "leeway_cap_hits_total", "Model calls that a cap forbade.", BUSINESS, CAP, unit="calls", of=AGENT
+        "leeway_cap_hits_total",
+        "Model calls that a cap forbade: in a turn, or beforehand by the guard.",
+        BUSINESS,
+        CAP,
+        unit="calls",
+        of=(*GUARD, *AGENT),
     )
