@@ -3,7 +3,7 @@
 from ops.grafana.panels import Panel, Query, Row, Step, quantile, rate
 
 SERVICES = 'job=~"ingest|guard|agent|dispatch"'
-QUEUE = 'queue=~"guard|agent|dispatch|dead.*"'
+QUEUE = 'queue=~"leeway.+"'
 DATABASE = 'datname!~"template.*|"'
 
 BROKER = (
