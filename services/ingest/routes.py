@@ -16,7 +16,7 @@ from services.ingest.ports import Inbox, Request
 from shared.clock import Clock
 from shared.errors import LeewayError, Unavailable
 from shared.signing import Signature
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import UNKNOWN, Metrics
 
 LENGTH_DIGITS_MAX = 18
 KINDS_TOLD_MAX = 20  # of what one request held and nobody knows
@@ -92,7 +92,8 @@ class Hooks:
         assert scope["type"] == "http", "only HTTP is mounted here"
         channel, address = _address(scope)
         entrance = ENTRANCES.get(channel)
-        label = channel if entrance else "unknown"
+        label = channel if entrance else UNKNOWN
+        began = self._clock.monotonic()
         try:
             answer = await self._taken(scope, receive, entrance, channel, address)
         except Refused as refused:
@@ -106,6 +107,7 @@ class Hooks:
             log.error("webhook not stored", channel=label, error=str(error))
             answer = Refused(503, "not stored; deliver it again").answer(entrance)
         self._metrics.webhooks.labels(label, str(answer.status)).inc()
+        self._metrics.webhook_seconds.labels(label).observe(self._clock.monotonic() - began)
         await send(answer.start)
         await send(answer.body)
 

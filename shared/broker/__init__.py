@@ -6,21 +6,32 @@ Whoever needs the in-process one makes it: `shared.broker.memory.MemoryBroker()`
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from shared.broker.port import Broker, Consumer, DeadLetter, Delivery
+from shared.broker.port import Broker, Consumer, DeadLetter, Delivery, Seen, Tally, untold
 from shared.broker.rabbit import Examined, RabbitBroker
 from shared.settings import Settings
 
-__all__ = ["Broker", "Consumer", "DeadLetter", "Delivery", "Examined", "connect", "examine", "rebuild"]
+__all__ = [
+    "Broker",
+    "Consumer",
+    "DeadLetter",
+    "Delivery",
+    "Examined",
+    "Seen",
+    "Tally",
+    "connect",
+    "examine",
+    "rebuild",
+]
 
 
 @asynccontextmanager
-async def connect(settings: Settings) -> AsyncIterator[Broker]:
-    """The broker at ``LEEWAY_AMQP_URL``, for as long as the context lasts.
+async def connect(settings: Settings, *, tally: Tally = untold) -> AsyncIterator[Broker]:
+    """The broker at ``LEEWAY_AMQP_URL``, for as long as the context lasts. `tally` is told of every packet.
 
     One that is away is no error: it is tried until it is there. Raises Misconfigured, in one line, when it
     refuses the user or the virtual host, or when a queue exists with other arguments.
     """
-    broker = _broker(settings)
+    broker = _broker(settings, tally)
     await broker.open()
     try:
         yield broker
@@ -38,5 +49,6 @@ async def examine(settings: Settings) -> Examined:
     return await _broker(settings).examine()
 
 
-def _broker(settings: Settings) -> RabbitBroker:
-    return RabbitBroker(settings.amqp_url.get_secret_value(), confirm_s=settings.timeouts.confirm)
+def _broker(settings: Settings, tally: Tally = untold) -> RabbitBroker:
+    url = settings.amqp_url.get_secret_value()
+    return RabbitBroker(url, confirm_s=settings.timeouts.confirm, tally=tally)

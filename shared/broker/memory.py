@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from shared.broker.port import DeadLetter
+from shared.broker.port import DeadLetter, Seen, Tally, untold
 from shared.errors import NotPublished, Unavailable
 from shared.tickets import Packet, Stage, decode, encode
 
@@ -20,8 +20,9 @@ class _Message:
 class _Queue:
     """One stage's messages, dealt to its consumers in turn while they have room."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, tally: Tally) -> None:
         self.stage = stage
+        self.tally = tally
         self.waiting: deque[_Message] = deque()
         self.dead: list[DeadLetter] = []
         self.consumers: deque[MemoryConsumer] = deque()
@@ -44,6 +45,7 @@ class _Queue:
                 # As in RabbitMQ's consumer: no message that can't be read may stay in hand.
                 reason = str(error) or type(error).__name__
                 self.dead.append(DeadLetter(stage=self.stage, reason=reason, body=message.body))
+                self.tally(self.stage, Seen.DEAD, 1)
             else:
                 consumer.receive(message, packet)
 
@@ -94,6 +96,7 @@ class MemoryConsumer:
         tickets = len(taken[0].packet.ids)
         while self._at_hand and (tickets := tickets + len(self._at_hand[0].packet.ids)) <= most:
             taken.append(self._at_hand.popleft())
+        self._queue.tally(self._queue.stage, Seen.TAKEN, len(taken))
         return taken
 
     async def let_go(self) -> None:
@@ -126,15 +129,18 @@ class MemoryConsumer:
 
 
 class MemoryBroker:
-    """The port `Broker` for one process: demo, simulator, evals, tests."""
+    """The port `Broker` for one process: demo, simulator, evals, tests. `tally` is told of every packet."""
 
-    def __init__(self) -> None:
-        self._queues = {stage: _Queue(stage) for stage in Stage}
+    def __init__(self, *, tally: Tally = untold) -> None:
+        self._tally = tally
+        self._queues = {stage: _Queue(stage, tally) for stage in Stage}
         self._closed = False
 
     async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
         if self._closed:
+            self._tally(stage, Seen.NOT_PUBLISHED, len(packets))
             raise NotPublished("the broker is closed")
+        self._tally(stage, Seen.PUBLISHED, len(packets))
         for packet in packets:
             self._queues[stage].put(encode(packet))
         # A confirm takes a turn of the loop, so that who only publishes starves nobody.

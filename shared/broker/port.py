@@ -5,12 +5,29 @@ a time, until it is acknowledged. What nobody may rely on: order, delivery count
 survives the loss of the broker's disk. The row owes the work in every case.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from shared.tickets import Packet, Stage
+
+
+class Seen(StrEnum):
+    """What became of packets, for whoever counts them."""
+
+    PUBLISHED = "published"
+    NOT_PUBLISHED = "not_published"  # of these, or of some that were published beside them
+    TAKEN = "taken"
+    DEAD = "dead"  # nobody could read it
+
+
+Tally = Callable[[Stage, Seen, int], None]
+
+
+def untold(_stage: Stage, _seen: Seen, _packets: int) -> None:
+    """A tally that nobody keeps."""
 
 
 class Delivery(Protocol):

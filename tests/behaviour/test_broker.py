@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from shared.broker import Broker
+from shared.broker import Broker, Seen
 from shared.broker.memory import MemoryBroker
 from shared.errors import NotPublished
 from shared.ids import new_id
@@ -16,6 +16,7 @@ from tests.support.brokers import (
     MemoryRawQueue,
     RabbitRawQueue,
     Subject,
+    Told,
     acknowledge,
     ids_of,
     packet,
@@ -60,12 +61,13 @@ def url(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture
 async def subject(url: str | None) -> AsyncIterator[Subject]:
+    told = Told()
     if url is None:
-        memory = MemoryBroker()
-        yield Subject(memory, MemoryRawQueue(memory))
+        memory = MemoryBroker(tally=told.tally)
+        yield Subject(memory, MemoryRawQueue(memory), told)
     else:
-        async with rabbit_broker(url) as rabbit:
-            yield Subject(rabbit, RabbitRawQueue(url))
+        async with rabbit_broker(url, tally=told.tally) as rabbit:
+            yield Subject(rabbit, RabbitRawQueue(url), told)
 
 
 @pytest.fixture
@@ -100,6 +102,24 @@ async def test_a_packet_published_before_or_after_the_consumer_came_arrives(brok
         assert ids_of(await take_tickets(consumer, 1)) == list(before.ids)
         await broker.publish(GUARD, [after])
         assert ids_of(await take_tickets(consumer, 1)) == list(after.ids)
+
+
+async def test_a_tally_is_told_of_every_packet(subject: Subject) -> None:
+    broker = subject.broker
+    await broker.publish(GUARD, [packet(), packet(), packet()])
+    await subject.raw.put(GUARD, [b"hello"])
+    async with broker.consume(GUARD, prefetch=32) as consumer:
+        await acknowledge(await take_tickets(consumer, 3))
+        await eventually(lambda: subject.told[GUARD, Seen.DEAD] == 1)
+    await broker.close()
+    with pytest.raises(NotPublished):
+        await broker.publish(GUARD, [packet(), packet()])
+    assert subject.told == {
+        (GUARD, Seen.PUBLISHED): 3,
+        (GUARD, Seen.TAKEN): 3,
+        (GUARD, Seen.DEAD): 1,
+        (GUARD, Seen.NOT_PUBLISHED): 2,
+    }
 
 
 async def test_a_stage_gets_only_its_own(broker: Broker) -> None:

@@ -1,6 +1,7 @@
 """Packets to send, and the two brokers that pass the same suite, each with a way to put bytes on a queue."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from uuid import UUID
 
 import aio_pika
 
-from shared.broker import Broker, Consumer, Delivery
+from shared.broker import Broker, Consumer, Delivery, Seen, Tally
 from shared.broker.memory import MemoryBroker
+from shared.broker.port import untold
 from shared.broker.rabbit import RabbitBroker
 from shared.ids import new_id
 from shared.tickets import KIND_OF, VERSION, Packet, Stage
@@ -79,6 +81,14 @@ class Subject:
 
     broker: Broker
     raw: RawQueue
+    told: "Told"
+
+
+class Told(Counter[tuple[Stage, Seen]]):
+    """Packets that a tally was told of."""
+
+    def tally(self, stage: Stage, seen: Seen, packets: int) -> None:
+        self[stage, seen] += packets
 
 
 @asynccontextmanager
@@ -94,9 +104,9 @@ async def raw_channel(url: str) -> AsyncIterator[aio_pika.abc.AbstractChannel]:
 
 @asynccontextmanager
 async def rabbit_broker(
-    url: str, *, confirm_s: float = 5.0, watch_s: float = 15.0
+    url: str, *, confirm_s: float = 5.0, watch_s: float = 15.0, tally: Tally = untold
 ) -> AsyncIterator[RabbitBroker]:
-    broker = RabbitBroker(url, confirm_s=confirm_s, watch_s=watch_s)
+    broker = RabbitBroker(url, confirm_s=confirm_s, watch_s=watch_s, tally=tally)
     await broker.open()
     try:
         yield broker

@@ -9,10 +9,12 @@ from services.agent.core.gate import Code
 from services.agent.core.pending import Meeting, PromptIsTheAnswer
 from services.agent.engines.outcome import FallbackReason
 from services.agent.engines.tool_loop import CALLS_MAX
+from services.agent.ports import Cap
 from services.agent.steps import Ended
 from services.dispatch.core.delivery import DraftReason
 from services.dispatch.core.outcome import Accepted, Outcome
 from services.guard.core.verdict import Reason
+from shared.broker import Seen
 from shared.telemetry.metrics import (
     BUSINESSES_MAX,
     Metrics,
@@ -79,6 +81,8 @@ LISTS = {
     "draft reasons": (labels.DRAFT_REASONS, DraftReason),
     "meetings": (labels.MEETINGS, names_of(Meeting) - {"confirmed"}),
     "sends": (labels.SENDS, names_of(Outcome)),
+    "caps": (labels.CAP.values or (), Cap),
+    "packets": (labels.PACKET.values or (), Seen),
     "iterations": (labels.ITERATIONS, [str(n) for n in range(1, CALLS_MAX + 1)]),
 }
 

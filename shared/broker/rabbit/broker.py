@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from shared.broker.port import DeadLetter
+from shared.broker.port import DeadLetter, Seen, Tally, untold
 from shared.broker.rabbit import dead
 from shared.broker.rabbit.asking import Asking
 from shared.broker.rabbit.backoff import Chance
@@ -19,6 +19,7 @@ from shared.broker.rabbit.examining import Examined, examine
 from shared.broker.rabbit.link import Link
 from shared.broker.rabbit.publishing import LEFT_TO_CONSUMERS_S, Publisher
 from shared.broker.rabbit.trouble import translated
+from shared.errors import NotPublished
 from shared.tickets import Packet, Stage, encode
 from shared.topology import WORK_QUEUE
 
@@ -29,12 +30,19 @@ class RabbitBroker:
     """The port `Broker`. Open it first; one that is not open can only `rebuild`.
 
     `confirm_s` bounds a publish and every question to the broker; `watch_s` is how often consumers ask
-    whether the broker still knows them.
+    whether the broker still knows them; `tally` is told of every packet.
     """
 
     def __init__(
-        self, url: str, *, confirm_s: float, watch_s: float = WATCH_S, chance: Chance = random.random
+        self,
+        url: str,
+        *,
+        confirm_s: float,
+        watch_s: float = WATCH_S,
+        chance: Chance = random.random,
+        tally: Tally = untold,
     ) -> None:
+        self._tally = tally
         self._timeout_s = confirm_s
         self._watch_s = watch_s
         self._chance = chance
@@ -53,8 +61,14 @@ class RabbitBroker:
             raise
 
     async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
-        if packets:
+        if not packets:
+            return
+        try:
             await self._publisher.publish(WORK_QUEUE[stage], [encode(packet) for packet in packets])
+        except NotPublished:
+            self._tally(stage, Seen.NOT_PUBLISHED, len(packets))
+            raise
+        self._tally(stage, Seen.PUBLISHED, len(packets))
 
     @asynccontextmanager
     async def consume(self, stage: Stage, *, prefetch: int) -> AsyncIterator[RabbitConsumer]:
@@ -66,6 +80,7 @@ class RabbitBroker:
             watch_s=self._watch_s,
             timeout_s=self._timeout_s,
             chance=self._chance,
+            tally=self._tally,
         )
         consumer.start()
         try:

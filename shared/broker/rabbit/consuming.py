@@ -7,6 +7,7 @@ from contextlib import suppress
 import structlog
 from aio_pika.exceptions import ChannelNotFoundEntity
 
+from shared.broker.port import Seen, Tally
 from shared.broker.rabbit.backoff import LONGEST_S, Chance, pause_s
 from shared.broker.rabbit.dead import reason_headers
 from shared.broker.rabbit.link import Link
@@ -33,7 +34,9 @@ class RabbitConsumer:
         watch_s: float,
         timeout_s: float,
         chance: Chance,
+        tally: Tally,
     ) -> None:
+        self._tally = tally
         self._stage = stage
         self._queue = WORK_QUEUE[stage]
         self._dead = DEAD_QUEUE[stage]
@@ -62,6 +65,7 @@ class RabbitConsumer:
                 raise self._bug
             # Nothing is awaited between taking out and returning: whoever cancels a take loses no packet.
             if self._subscriptions and (taken := self._subscriptions[-1].take(most=most)):
+                self._tally(self._stage, Seen.TAKEN, len(taken))
                 return taken
             self._arrived.clear()
             await self._arrived.wait()
@@ -175,6 +179,7 @@ class RabbitConsumer:
                     await asyncio.sleep(pause_s(failures, self._chance()))
                 else:
                     await message.subscription.ack(message.tag)
+                    self._tally(self._stage, Seen.DEAD, 1)
                     _log.warning(
                         "unreadable message moved to the dead", stage=self._stage, reason=message.reason
                     )

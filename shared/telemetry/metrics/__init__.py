@@ -19,7 +19,16 @@ from shared.telemetry.metrics.models import Models
 from shared.telemetry.metrics.pipeline import Pipeline
 from shared.telemetry.metrics.running import Carrying, Running
 
-__all__ = ["BUSINESSES_MAX", "Metrics", "catalogue", "channel_of", "iteration_of", "kind_of", "refusal_of"]
+__all__ = [
+    "BUSINESSES_MAX",
+    "UNKNOWN",
+    "Metrics",
+    "catalogue",
+    "channel_of",
+    "iteration_of",
+    "kind_of",
+    "refusal_of",
+]
 
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _CHANNELS = frozenset(ChannelName)
@@ -36,6 +45,10 @@ class Metrics(Pipeline, Models, Running, Carrying):
         self._businesses: set[str] = set()
         for name, metric in _metrics():
             vars(self)[name] = metric.make(self.registry)
+
+    def tally(self, stage: str, seen: str, packets: int) -> None:
+        """Packets, as a broker tells of them."""
+        self.packets.labels(stage, seen).inc(packets)
 
     def business(self, slug: str) -> str:
         """The slug as a label: bounded, so that a thousand tenants do not make a million series."""
