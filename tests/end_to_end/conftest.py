@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.support.desk import Desk
+from tests.support.prometheus import prometheus
 from tests.support.servers import Servers
 from tests.support.stack import Stack, stack_on
+
+__all__ = ["own_stack", "prometheus", "stack", "tell"]
 
 Tell = Callable[[str], None]
 

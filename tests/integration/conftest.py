@@ -1,10 +1,13 @@
-"""The vendors' own packages, for the tests that ask them."""
+"""The vendors' own packages and Prometheus, for the tests that ask them."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.oracles.asking import Judge, the_judge
+from tests.support.prometheus import prometheus
+
+__all__ = ["judge", "prometheus"]
 
 
 @pytest.fixture(scope="session")
