@@ -17,8 +17,13 @@ from shared.settings import Settings
 from shared.telemetry.tracebacks import told
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# Their INFO and DEBUG hold URLs with tokens, headers and bodies; what fails in the broker's driver reaches us, and we say it.
-QUIET = {"httpx2": logging.WARNING, "httpcore2": logging.WARNING, "aiormq": logging.CRITICAL}
+# Their INFO and DEBUG hold URLs with tokens, headers and bodies; what fails in the servers' drivers reaches us, and we say it.
+QUIET = {
+    "httpx2": logging.WARNING,
+    "httpcore2": logging.WARNING,
+    "aiormq": logging.CRITICAL,
+    "asyncpg": logging.CRITICAL,
+}
 
 Event = MutableMapping[str, Any]
 
