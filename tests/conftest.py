@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import log_scan
 from tests.support.choice import Bringer, Choice
 from tests.support.desk import Desk, DeskServer, OwnDesk, RemoteDesk, shared_postgres, shared_rabbitmq
 from tests.support.lending import Lending
@@ -18,10 +19,13 @@ from tests.support.servers import Postgres, RabbitMQ, Servers
 TEST_SECONDS = 90
 DESK: pytest.StashKey[Desk] = pytest.StashKey()
 DESK_SERVER: pytest.StashKey[DeskServer] = pytest.StashKey()
+LINES: pytest.StashKey[log_scan.Lines] = pytest.StashKey()
+LEAKS: pytest.StashKey[list[log_scan.Leak]] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"time_limit(seconds): of an async test, instead of {TEST_SECONDS}")
+    config.stash[LINES] = log_scan.begin()
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is not None:
         config.stash[DESK] = RemoteDesk(worker["leeway_desk_place"], bytes.fromhex(worker["leeway_desk_key"]))
@@ -60,7 +64,19 @@ def pytest_report_header(config: pytest.Config) -> str:
     return Choice.from_environment().describe()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What the run's logs hold is part of its outcome. The controller comes last, when its workers have ended."""
+    session.config.stash[LEAKS] = leaks = session.config.stash[LINES].end()
+    if leaks and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if leaks := config.stash.get(LEAKS, []):
+        terminalreporter.section("people in the logs", red=True)
+        for line in log_scan.report(leaks):
+            terminalreporter.write_line(line)
     desk = config.stash.get(DESK, None)
     if isinstance(desk, OwnDesk):
         for note in desk.bringer.notes:

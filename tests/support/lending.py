@@ -7,6 +7,7 @@ else it did, it is dropped and the next test gets a fresh copy.
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.support import log_scan
 from tests.support.servers import Postgres
 
 # Catalogs a test may change for those that come after: each row's identity and the transaction that wrote it. Vacuum writes in place.
@@ -70,6 +71,7 @@ class Lending:
             await connection.execute(OTHERS)
             if await connection.fetchval(FINGERPRINT) != fingerprint:
                 return False
+            await log_scan.learn_from(connection)
             deletes = [f"delete from {row['name']}" for row in await connection.fetch(TABLES)]
             await connection.execute(
                 "; ".join(["begin", "set local session_replication_role = 'replica'", *deletes, "commit"])

@@ -36,11 +36,13 @@ from shared.secrets import new_key, vault_of
 from shared.settings import Settings, load_settings
 from shared.signing import Signature, check, decode_secret, sign
 from shared.telemetry.health import Server, server
+from tests.support import log_scan
 from tests.support.eventually import eventually
 from tests.support.process import Process, free_port
 
 REPOSITORY = Path(__file__).parents[2]
 SERVICES = ("ingest", "guard", "agent", "dispatch")
+OVER_HTTP = ("ingest", "console")  # whose work comes by HTTP, to the port of the settings
 ECHO = "tests.support.stack_agent"  # an agent whose model repeats what it was told, and dies when told to
 GENEROUS_S = 60.0
 
@@ -164,6 +166,7 @@ class Running:
             environment=self.environment,
             directory=REPOSITORY,
         )
+        log_scan.keep(self.log)
 
     def kill(self) -> None:
         """SIGKILL, of this process alone."""
@@ -174,17 +177,20 @@ class Running:
         assert self.process is not None
         self.process.send(number)
 
-    async def stop(self) -> float:
-        """SIGTERM; how long it took to end. It must end by itself, without an error."""
-        assert self.process is not None
+    async def stop(self, number: signal.Signals = signal.SIGTERM) -> float:
+        """A signal, SIGTERM unless another is named; how long it took to end, as in `ended`."""
         began = asyncio.get_running_loop().time()
-        self.process.send(signal.SIGTERM)
-        await eventually(lambda: not self.is_running, within_s=40)
-        took = asyncio.get_running_loop().time() - began
+        self.send(number)
+        await self.ended()
+        return asyncio.get_running_loop().time() - began
+
+    async def ended(self, *, within_s: float = 40) -> None:
+        """Wait until it ended, which it must do by itself and without an error."""
+        assert self.process is not None
+        await eventually(lambda: not self.is_running, within_s=within_s)
         code = self.process.exit_code
         self.process.kill()
         assert code == 0, f"{self.name} ended with {code}: {self.tail()}"
-        return took
 
     async def why_not(self) -> str | None:
         """What /readyz says, or why it can't be asked."""
@@ -234,10 +240,10 @@ class Stack:
         return self.settings.amqp_url.get_secret_value()
 
     def make(self, name: str, *, module: str | None = None, **environment: str) -> Running:
-        """One more process of a service, not started yet."""
-        port = self._ingest_port if name == "ingest" else free_port()
-        variable = "LEEWAY_PORT" if name == "ingest" else "LEEWAY_METRICS_PORT"
+        """One more process of a service, not started yet. Webhooks are posted to the first ingest."""
         number = len(self.running[name])
+        port = self._ingest_port if (name, number) == ("ingest", 0) else free_port()
+        variable = "LEEWAY_PORT" if name in OVER_HTTP else "LEEWAY_METRICS_PORT"
         one = Running(
             name=f"{name}{number}",
             module=module or f"services.{name}",
@@ -304,15 +310,22 @@ class Stack:
         )
 
     async def post(
-        self, shop: Shop, channel: str, event: Mapping[str, Any] | bytes, *, delivery: str | None = None
+        self,
+        shop: Shop,
+        channel: str,
+        event: Mapping[str, Any] | bytes,
+        *,
+        delivery: str | None = None,
+        to: Running | None = None,
     ) -> int:
-        """One signed request; the status answered, 0 when none came."""
+        """One signed request to the first ingest, or to another; the status answered, 0 when none came."""
         body = event if isinstance(event, bytes) else json.dumps(event).encode()
         delivery = delivery or f"delivery-{new_id().hex}"
         now = int(SystemClock().now().timestamp())
+        port = to.port if to else self._ingest_port
         try:
             answer = await self._client.post(
-                f"http://127.0.0.1:{self._ingest_port}/hooks/{channel}/{shop.address(channel)}",
+                f"http://127.0.0.1:{port}/hooks/{channel}/{shop.address(channel)}",
                 content=body,
                 headers={
                     "webhook-id": delivery,
@@ -325,13 +338,22 @@ class Stack:
         return answer.status_code
 
     async def say(
-        self, shop: Shop, channel: str, sender: str, text: str, *, message: str | None = None, **more: Any
+        self,
+        shop: Shop,
+        channel: str,
+        sender: str,
+        text: str,
+        *,
+        message: str | None = None,
+        to: Running | None = None,
+        **more: Any,
     ) -> int:
         """A customer's message, delivered once; the status."""
+        log_scan.learn([text, sender])
         message = message or f"m-{new_id().hex}"
         if channel == "sim":
             return await self.post(
-                shop, channel, {"messages": [{"id": message, "from": sender, "text": text, **more}]}
+                shop, channel, {"messages": [{"id": message, "from": sender, "text": text, **more}]}, to=to
             )
         data = {
             "message_id": message,
@@ -341,7 +363,7 @@ class Stack:
             **more,
         }
         event = {"type": "message.received", "timestamp": SystemClock().now().isoformat(), "data": data}
-        return await self.post(shop, channel, event, delivery=message)
+        return await self.post(shop, channel, event, delivery=message, to=to)
 
     async def deliver(
         self, shop: Shop, channel: str, sender: str, text: str, *, within_s: float = GENEROUS_S
@@ -437,6 +459,7 @@ async def stack_on(database_url: str, amqp_url: str, **environment: str) -> Asyn
                 "LEEWAY_AMQP_URL": amqp_url,
                 "LEEWAY_SECRET_KEY": key,
                 "LEEWAY_ALLOW_INTERNAL_CALLBACKS": "true",
+                "LEEWAY_LOG_LEVEL": "debug",
                 "LLM": "mock",
             }
             | environment,

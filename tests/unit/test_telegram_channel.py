@@ -347,11 +347,11 @@ async def test_a_webhook_without_https_is_refused_in_telegram_s_words(bot: Bot) 
 def logs_as_before() -> Iterator[None]:
     """Whatever a test sets up of the process's logs is undone."""
     loggers = [logging.getLogger(name) for name in ("httpx2", "httpcore2", "aiormq")]
-    levels = [one.level for one in loggers]
+    levels, before = [one.level for one in loggers], structlog.get_config()
     yield
     for one, level in zip(loggers, levels, strict=True):
         one.setLevel(level)
-    structlog.reset_defaults()
+    structlog.configure(**before)
     structlog.contextvars.clear_contextvars()
 
 
