@@ -30,6 +30,7 @@ from shared.packs import Pack, load_packs, migrations_of
 from shared.secrets import vault_of
 from shared.settings import Settings
 from shared.telemetry.metrics import Metrics
+from shared.work.observing import introduce
 from shared.work.service import Parts, Service
 
 DEMO = NewBusiness(
@@ -99,11 +100,19 @@ async def _wired(
     rounds: agent.Rounds | None,
 ) -> AsyncIterator[OneProcess]:
     url = settings.database_url.get_secret_value()
-    database = await open_pool(url, size=settings.pool_size, timeouts=settings.timeouts, shift=shift)
-    broker = MemoryBroker()
-    parts = Parts(
-        settings=settings, clock=SystemClock(shift), broker=broker, database=database, metrics=Metrics()
+    metrics = Metrics()
+    database = await open_pool(
+        url,
+        size=settings.pool_size,
+        timeouts=settings.timeouts,
+        shift=shift,
+        waited=metrics.pool_wait_seconds.observe,
     )
+    broker = MemoryBroker(tally=metrics.tally)
+    parts = Parts(
+        settings=settings, clock=SystemClock(shift), broker=broker, database=database, metrics=metrics
+    )
+    introduce(metrics, database, service="up")
     services: list[Service] = []
     try:
         async with as_owner(settings, vault_of(settings)) as businesses:

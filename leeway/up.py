@@ -76,7 +76,13 @@ async def _up(settings: Settings, data: Path, name: TwinName | None) -> None:
         ):
             http = server(installation.app, host=settings.host, port=settings.port)
             telling = tasks.create_task(_tell(installation, http, data, twin, starting.stop))
-            await run_until(stopping, installation.services, http, drain_s=settings.timeouts.drain)
+            await run_until(
+                stopping,
+                installation.services,
+                http,
+                metrics=installation.parts.metrics,
+                drain_s=settings.timeouts.drain,
+            )
             telling.cancel()
     finally:
         starting.stop()

@@ -28,6 +28,7 @@ from shared.llm.configured import media_types
 from shared.llm.costs import has_price
 from shared.llm.port import Model
 from shared.packs import Pack
+from shared.telemetry.metrics import BATCH
 from shared.tickets import Stage
 from shared.work.presence import Presence, Undertaker
 from shared.work.service import Job, Parts, Service
@@ -67,6 +68,7 @@ async def wire(
         provider=model.provider,
         model=model.name,
         lease=timedelta(seconds=timeouts.lease),
+        repeated=parts.metrics.retries.labels(Stage.AGENT.value, BATCH).inc,
     )
     if not has_price(model) and await turns.any_cap():
         raise Misconfigured(
@@ -125,6 +127,7 @@ async def wire(
         stage=Stage.AGENT,
         claims=agent,
         clock=parts.clock,
+        metrics=parts.metrics,
         prefetch=min(settings.slots, PREFETCH_MAX),
         batch=settings.batch,
         hold_s=timeouts.hold,

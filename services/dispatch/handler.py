@@ -42,7 +42,7 @@ from shared.errors import Misconfigured, Unavailable
 from shared.ids import AttemptId, OutboundId, new_id
 from shared.jitter import between
 from shared.settings import Timeouts
-from shared.telemetry.metrics import Metrics, channel_of, kind_of
+from shared.telemetry.metrics import BATCH, Metrics, channel_of, kind_of
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.slots import Slots
@@ -74,7 +74,9 @@ class Dispatch:
         self._clock = clock
         self._timeouts = timeouts
         self._slots = slots
-        self._settles: Batcher[Settlement, Stored] = Batcher(self._settle, most=SETTLES_MOST)
+        self._settles: Batcher[Settlement, Stored] = Batcher(
+            self._settle, most=SETTLES_MOST, repeated=metrics.retries.labels(Stage.DISPATCH.value, BATCH).inc
+        )
         self._rings = rings(broker, Stage.DISPATCH, most=SETTLES_MOST)
         self._sends: asyncio.TaskGroup | None = None
 

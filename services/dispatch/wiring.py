@@ -52,6 +52,7 @@ async def wire(parts: Parts) -> Service:
         stage=Stage.DISPATCH,
         claims=dispatch,
         clock=parts.clock,
+        metrics=parts.metrics,
         prefetch=settings.prefetch,
         batch=settings.batch,
         hold_s=timeouts.hold,

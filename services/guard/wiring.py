@@ -20,6 +20,7 @@ async def wire(parts: Parts) -> Service:
         stage=Stage.GUARD,
         claims=guard,
         clock=parts.clock,
+        metrics=parts.metrics,
         prefetch=settings.prefetch,
         batch=settings.batch,
         hold_s=settings.timeouts.hold,

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from services.ingest.ports import Inbox, Request
 from shared.broker.port import Broker
-from shared.telemetry.metrics import Metrics
+from shared.telemetry.metrics import BATCH, Metrics
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.stage import rings
 
 REQUESTS_MOST = 200
 RINGS_MOST = 400
+INGEST = "ingest"  # among the stages in metrics, though no queue feeds it
 
 
 class Ingest:
@@ -19,7 +20,9 @@ class Ingest:
     def __init__(self, *, inbox: Inbox, broker: Broker, metrics: Metrics) -> None:
         self._inbox = inbox
         self._metrics = metrics
-        self._commits: Batcher[Request, None] = Batcher(self._commit, most=REQUESTS_MOST)
+        self._commits: Batcher[Request, None] = Batcher(
+            self._commit, most=REQUESTS_MOST, repeated=metrics.retries.labels(INGEST, BATCH).inc
+        )
         self._rings = rings(broker, Stage.GUARD, most=RINGS_MOST)
 
     async def receive(self, request: Request) -> None:

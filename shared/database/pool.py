@@ -21,6 +21,7 @@ from shared.work.retry import retried
 
 Row = Mapping[str, Any]
 Result = TypeVar("Result")
+Waited = Callable[[float], None]
 
 TENANT_STATEMENT_TIMEOUT = "3s"
 PIPELINE = "leeway_pipeline"
@@ -63,6 +64,14 @@ def _settings(timeouts: Timeouts, role: str = PIPELINE) -> dict[str, str]:
     }
 
 
+def _untold(_seconds: float) -> None:
+    """Waiting that nobody measures."""
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 async def _keep_session(_: "asyncpg.Connection[Any]") -> None:
     """Nothing to reset: statements are autocommit, and what a transaction sets is SET LOCAL."""
 
@@ -74,15 +83,27 @@ class Database:
     serialization failure or deadlock came back three times.
     """
 
-    def __init__(self, pool: "asyncpg.Pool[Any]", *, acquire_timeout: float) -> None:
+    def __init__(self, pool: "asyncpg.Pool[Any]", *, acquire_timeout: float, waited: Waited) -> None:
         self._pool = pool
         self._acquire_timeout = acquire_timeout
+        self._waited = waited
+
+    @property
+    def busy(self) -> int:
+        """Connections that are at work."""
+        return self._pool.get_size() - self._pool.get_idle_size()
+
+    @property
+    def idle(self) -> int:
+        return self._pool.get_idle_size()
 
     async def fetch(self, query: str, *arguments: object) -> Sequence[Row]:
         """Run one statement in autocommit and return its rows. Repeated as a whole on 40001 and 40P01."""
 
         async def once() -> Sequence[Row]:
+            asked = _now()
             async with self._pool.acquire(timeout=self._acquire_timeout) as connection:
+                self._waited(_now() - asked)
                 rows: Sequence[Row] = await connection.fetch(query, *arguments)
                 return rows
 
@@ -91,12 +112,12 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Transaction"]:
         """BEGIN … COMMIT (or ROLLBACK). An Unavailable out of it may mean that it did commit: ask for the receipt."""
+        asked = _now()
         try:
-            async with (
-                self._pool.acquire(timeout=self._acquire_timeout) as connection,
-                connection.transaction(),
-            ):
-                yield Transaction(connection)
+            async with self._pool.acquire(timeout=self._acquire_timeout) as connection:
+                self._waited(_now() - asked)
+                async with connection.transaction():
+                    yield Transaction(connection)
         except AWAY as error:
             raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
         except CONFLICTS as error:
@@ -178,11 +199,18 @@ async def _translated(once: Callable[[], Awaitable[Result]]) -> Result:
 
 
 async def open_pool(
-    url: str, *, size: int, timeouts: Timeouts, role: str = PIPELINE, shift: Shift | None = None
+    url: str,
+    *,
+    size: int,
+    timeouts: Timeouts,
+    role: str = PIPELINE,
+    shift: Shift | None = None,
+    waited: Waited = _untold,
 ) -> Database:
     """A pool of `size` connections, opened lazily but for one, so that a wrong URL is told at once (Unavailable).
 
-    With a `shift`, each use of a connection sees business time moved by what it says then.
+    With a `shift`, each use of a connection sees business time moved by what it says then. `waited` is told how long each
+    use waited for a connection, in seconds.
     """
 
     async def moved(connection: "asyncpg.pool.PoolConnectionProxy[Any]") -> None:
@@ -204,7 +232,7 @@ async def open_pool(
         )
     except (*AWAY, asyncpg.PostgresError) as error:
         raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
-    return Database(pool, acquire_timeout=timeouts.statement)
+    return Database(pool, acquire_timeout=timeouts.statement, waited=waited)
 
 
 async def connect(url: str, *, timeouts: Timeouts) -> "Session":

@@ -34,6 +34,7 @@ def routes(*, metrics: Metrics, ready: Ready) -> list[Route]:
         )
 
     async def shown(_: Request) -> Response:
+        metrics.ready.set(0 if ready() else 1)
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", shown)]

@@ -11,18 +11,24 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Work = Callable[[Sequence[Item]], Awaitable[Sequence[Result]]]
+Repeated = Callable[[], object]
+
+
+def untold() -> None:
+    """A repetition that nobody counts."""
 
 
 class Batcher(Generic[Item, Result]):
     """Collects single items into batches of at most `most`, worked one batch at a time by `run`.
 
     `work` gets the items in order and returns as many results. When it raises, the batch is repeated item by item, so
-    that one bad item costs its neighbours nothing; Unavailable is no item's fault and goes to all of them.
+    that one bad item costs its neighbours nothing, and `repeated` is told; Unavailable is no item's fault and goes to all.
     """
 
-    def __init__(self, work: Work[Item, Result], *, most: int) -> None:
+    def __init__(self, work: Work[Item, Result], *, most: int, repeated: Repeated = untold) -> None:
         self._work = work
         self._most = most
+        self._repeated = repeated
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._arrived = asyncio.Event()
         self._ended = False
@@ -79,6 +85,7 @@ class Batcher(Generic[Item, Result]):
             if len(batch) == 1:
                 _fail(batch[0][1], error)
             else:
+                self._repeated()
                 for pair in batch:
                     await self._settle([pair])
         else:

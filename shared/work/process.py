@@ -21,6 +21,7 @@ from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, health_app, server
 from shared.telemetry.logs import configure_logs, secrets_of
 from shared.telemetry.metrics import Metrics
+from shared.work.observing import introduce, watch_the_loop
 from shared.work.service import Parts, Service
 
 START_PAUSE_MAX_S = 5.0
@@ -79,11 +80,17 @@ async def serve(settings: Settings, wire: Wire) -> None:
                 raise
             log.info("stopped while it waited to start")
             return
+        introduce(parts.metrics, parts.database, service=service.name)
         shown = app or health_app(metrics=parts.metrics, ready=service.why_not)
         host, port = (settings.host, settings.port) if app else (settings.metrics_host, settings.metrics_port)
         http = server(shown, host=host, port=port)
         await run_until(
-            stopping, [service], http, drain_s=settings.timeouts.drain, http_takes_work=app is not None
+            stopping,
+            [service],
+            http,
+            metrics=parts.metrics,
+            drain_s=settings.timeouts.drain,
+            http_takes_work=app is not None,
         )
 
 
@@ -93,11 +100,15 @@ async def parts_of(settings: Settings) -> AsyncIterator[Parts]:
     timeouts = settings.timeouts
     url = settings.database_url.get_secret_value()
     await until_available(lambda: ready_for(url))
-    database = await until_available(lambda: open_pool(url, size=settings.pool_size, timeouts=timeouts))
+    metrics = Metrics()
+    waited = metrics.pool_wait_seconds.observe
+    database = await until_available(
+        lambda: open_pool(url, size=settings.pool_size, timeouts=timeouts, waited=waited)
+    )
     try:
-        async with connect_broker(settings) as broker:
+        async with connect_broker(settings, tally=metrics.tally) as broker:
             yield Parts(
-                settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=Metrics()
+                settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=metrics
             )
     finally:
         await database.close()
@@ -108,6 +119,7 @@ async def run_until(
     services: list[Service],
     http: Server,
     *,
+    metrics: Metrics,
     drain_s: float,
     http_takes_work: bool = True,
 ) -> None:
@@ -118,6 +130,7 @@ async def run_until(
     async with asyncio.TaskGroup() as tasks:
         listening = tasks.create_task(http.serve())
         running = [tasks.create_task(service.run()) for service in services]
+        running.append(tasks.create_task(watch_the_loop(metrics)))
         await _listening(http, listening)
         log.info("running", services=[service.name for service in services], address=http.address)
         await stopping.wait()

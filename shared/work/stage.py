@@ -16,6 +16,7 @@ from shared.broker.port import Broker, Consumer, Delivery
 from shared.clock import Clock
 from shared.errors import NotPublished, Unavailable
 from shared.jitter import between
+from shared.telemetry.metrics import BATCH, Metrics
 from shared.tickets import KIND_OF, Kind, Stage, packets
 from shared.work.batches import Batcher
 
@@ -53,13 +54,14 @@ class StageLoop:
     than the stage's own: they are acknowledged whatever comes of them, and redelivered ones are dropped.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is a part of its work
         self,
         *,
         broker: Broker,
         stage: Stage,
         claims: Claims,
         clock: Clock,
+        metrics: Metrics,
         prefetch: int,
         batch: int,
         hold_s: float,
@@ -69,6 +71,7 @@ class StageLoop:
         self._stage = stage
         self._claims = claims
         self._clock = clock
+        self._metrics = metrics
         self._prefetch = prefetch
         self._batch = batch
         self._hold_s = hold_s
@@ -79,6 +82,7 @@ class StageLoop:
         self._waiting: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
+        metrics.consumer_attached.labels(stage.value).set_function(lambda: self.attached)
 
     async def stop(self) -> None:
         """Take no more; wait until what was taken is claimed and acknowledged and `run` has ended."""
@@ -89,9 +93,14 @@ class StageLoop:
             await self._ended.wait()
 
     @property
+    def attached(self) -> bool:
+        """Whether the queue feeds us."""
+        return self._consumer is not None and self._consumer.attached
+
+    @property
     def healthy(self) -> bool:
         """Whether the queue feeds us and nothing is being held."""
-        return self._consumer is not None and self._consumer.attached and not self._holding
+        return self.attached and not self._holding
 
     async def run(self) -> None:
         async with self._broker.consume(self._stage, prefetch=self._prefetch) as consumer:
@@ -155,6 +164,7 @@ class StageLoop:
             raise
         except Exception:
             log.exception("batch failed, repeating it ticket by ticket", stage=self._stage, tickets=len(ids))
+            self._metrics.retries.labels(self._stage.value, BATCH).inc()
             for ticket in ids:
                 await self._alone(ticket)
 

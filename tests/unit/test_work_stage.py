@@ -10,6 +10,7 @@ import pytest
 from shared.broker.memory import MemoryBroker
 from shared.errors import NotPublished, Unavailable
 from shared.ids import new_id
+from shared.telemetry.metrics import Metrics
 from shared.tickets import Kind, Stage, packets
 from shared.work.stage import ATTEMPTS_MAX, StageLoop, ring, rings_courtesies
 from shared.work.sweeper import READY_MOST, sweep
@@ -87,6 +88,7 @@ def loop_of(
         stage=GUARD,
         claims=rows,
         clock=clock or SetClock(),
+        metrics=Metrics(process=False),
         prefetch=prefetch,
         batch=batch,
         hold_s=HOLD_S,
@@ -470,6 +472,7 @@ def dispatch_loop(broker: MemoryBroker, rows: Rows, courtesies: list[UUID] | Non
         stage=Stage.DISPATCH,
         claims=rows,
         clock=SetClock(),
+        metrics=Metrics(process=False),
         prefetch=32,
         batch=100,
         hold_s=HOLD_S,

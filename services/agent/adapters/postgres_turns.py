@@ -33,7 +33,7 @@ from shared.ids import (
 )
 from shared.packs import Sql
 from shared.text import storable
-from shared.work.batches import Batcher
+from shared.work.batches import Batcher, Repeated, untold
 from shared.work.presence import Presence
 
 QUERIES = load_queries(Path(__file__).with_name("turns.sql"))
@@ -44,7 +44,8 @@ End = tuple[Turn, CallRecord]
 
 
 class PostgresTurns:
-    """`run` must run beside it. `pack_queries` are each pack's named queries, by the pack's name."""
+    """`run` must run beside it. `pack_queries` are each pack's named queries, by the pack's name; `repeated` is told of batches
+    that are repeated item by item."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class PostgresTurns:
         provider: str,
         model: str,
         lease: timedelta,
+        repeated: Repeated = untold,
     ) -> None:
         self._database = database
         self._presence = presence
@@ -62,9 +64,13 @@ class PostgresTurns:
         self._provider = provider
         self._model = model
         self._lease = lease
-        self._begins: Batcher[Begin, Going | None] = Batcher(self._begin_calls, most=BATCH_MOST)
-        self._ends: Batcher[End, None] = Batcher(self._end_calls, most=BATCH_MOST)
-        self._plain: Batcher[Commit, Committed] = Batcher(self._commit_plain, most=BATCH_MOST)
+        self._begins: Batcher[Begin, Going | None] = Batcher(
+            self._begin_calls, most=BATCH_MOST, repeated=repeated
+        )
+        self._ends: Batcher[End, None] = Batcher(self._end_calls, most=BATCH_MOST, repeated=repeated)
+        self._plain: Batcher[Commit, Committed] = Batcher(
+            self._commit_plain, most=BATCH_MOST, repeated=repeated
+        )
 
     @property
     def batchers(self) -> Sequence[Batcher[Any, Any]]:

@@ -13,13 +13,22 @@ from prometheus_client.platform_collector import PlatformCollector
 
 from shared.channels.traits import ChannelName
 from shared.telemetry.metrics.declared import Declared, Metric
-from shared.telemetry.metrics.labels import BUSINESSES_MAX, GATE_CODES, ITERATIONS, OTHER, PACK_S_OWN, UNKNOWN
+from shared.telemetry.metrics.labels import (
+    BATCH,
+    BUSINESSES_MAX,
+    GATE_CODES,
+    ITERATIONS,
+    OTHER,
+    PACK_S_OWN,
+    UNKNOWN,
+)
 from shared.telemetry.metrics.looking import LOOKED
 from shared.telemetry.metrics.models import Models
 from shared.telemetry.metrics.pipeline import Pipeline
 from shared.telemetry.metrics.running import Carrying, Running
 
 __all__ = [
+    "BATCH",
     "BUSINESSES_MAX",
     "UNKNOWN",
     "Metrics",

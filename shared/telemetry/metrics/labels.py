@@ -93,9 +93,10 @@ DRAFT_REASONS: Final = (
 OUTBOUND_REASON: Final = Label("reason", ("", "opted_out", "waits", *DRAFT_REASONS))
 
 # What was tried again: a model call by its failure, a send by its outcome, a batch that was repeated item by item
+BATCH: Final = "batch"
 RETRY: Final = Label(
     "reason",
-    (*FailureKind, "throttled", "no_answer", "account_refused", "window_closed", "given_back", "batch"),
+    (*FailureKind, "throttled", "no_answer", "account_refused", "window_closed", "given_back", BATCH),
 )
 
 # What is read from the record
