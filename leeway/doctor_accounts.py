@@ -1,14 +1,17 @@
 """What is wrong with a channel account, as far as it can be told without calling its provider."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from leeway.accounts import missing_secrets
 from leeway.channel.reaching import unreachable
+from leeway.terminal import lasting
 from shared.channels.accounts import Secrets, Telegram, read_settings
 from shared.errors import Misconfigured
 from shared.secrets import vault_of
 from shared.settings import Settings
+
+LOOKED_AGO_MAX_S: Final = 300.0
 
 
 def account_troubles(row: Mapping[str, Any], settings: Settings) -> Iterator[str]:
@@ -25,6 +28,9 @@ def account_troubles(row: Mapping[str, Any], settings: Settings) -> Iterator[str
     polling = isinstance(stored, Telegram) and stored.polling
     if (why := unreachable(settings, row["channel"], polling=polling)) is not None:
         yield f"{name} gets no messages: {why}"
+    if polling and row["state"] == "on" and (row["looked_ago_s"] or 0) > LOOKED_AGO_MAX_S:
+        ago = lasting(row["looked_ago_s"])
+        yield f"{name} was last asked for messages {ago} ago; does ingest run, and what do its logs say?"
     if row["secrets"] is None:
         return  # made by hand, for a test
     try:

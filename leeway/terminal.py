@@ -35,7 +35,12 @@ def plain(text: str, style: str = "") -> Text:
 
 
 def lasting(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    """How long that is, in the unit that people would say it in."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86_400:.0f} days"
 
 
 def paragraph(text: Text, *, first: Text | None = None, indent: int = 0) -> None:

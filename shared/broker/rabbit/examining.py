@@ -11,16 +11,18 @@ from shared.topology import DEAD_QUEUE, WORK_QUEUE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A broker's product and version, our queues with the packets ready in them, and those it lacks."""
+    """A broker's product and version, our queues with the packets ready in them and who takes from them, and those it lacks."""
 
     product: str
     ready: dict[str, int]
+    consumers: dict[str, int]
     missing: tuple[str, ...]
 
 
 async def examine(connection: AbstractConnection) -> Examined:
     """Raises Misconfigured when a queue exists with other arguments; and the driver's errors."""
     ready: dict[str, int] = {}
+    consumers: dict[str, int] = {}
     missing: list[str] = []
     for name in (*WORK_QUEUE.values(), *DEAD_QUEUE.values()):
         async with connection.channel(publisher_confirms=False) as channel:
@@ -30,9 +32,10 @@ async def examine(connection: AbstractConnection) -> Examined:
                 missing.append(name)
             else:
                 ready[name] = queue.declaration_result.message_count or 0
+                consumers[name] = queue.declaration_result.consumer_count or 0
     if not missing:  # then declaring makes nothing, and tells whether the arguments are ours
         await declare(connection)
-    return Examined(product=_product(connection), ready=ready, missing=tuple(missing))
+    return Examined(product=_product(connection), ready=ready, consumers=consumers, missing=tuple(missing))
 
 
 def _product(connection: AbstractConnection) -> str:

@@ -1,0 +1,72 @@
+"""What `leeway doctor` sees of the way in: whether LEEWAY_PUBLIC_BASE_URL leads to our ingest, how long its certificate lasts.
+
+Asked from this machine, where no provider is: it tells a proxy, a name or a certificate that is wrong, not a firewall before
+them.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from leeway.doctor_finding import Finding, fix, note, ok
+from shared.clock import SystemClock
+from shared.outgoing import http_client
+from shared.settings import Settings
+
+NOBODY: Final = (
+    "/hooks/generic/nobody-is-called-this."  # no address ends with a dot, so ingest knows none of that name
+)
+KNOWN_BY: Final = "no such channel account"  # how ingest says so
+ASK_S: Final = 10.0
+DAYS_LEFT_MIN: Final = 14
+DAY_S: Final = 86_400
+
+
+async def webhook_findings(settings: Settings) -> AsyncGenerator[Finding]:
+    base = settings.public_base_url
+    if not base:
+        return  # which accounts miss it is told with them
+    yield await _way_in(base)
+    if base.startswith("https://") and (finding := await _certificate(base)) is not None:
+        yield finding
+
+
+async def _way_in(base: str) -> Finding:
+    async with http_client(read_s=ASK_S, connections=1) as client:
+        try:
+            answer = await client.get(base + NOBODY)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            why = str(error) or type(error).__name__
+            return fix(
+                "webhooks",
+                f"{base} can't be reached from here: {why}; look at its name, proxy and certificate",
+            )
+    if answer.status_code == 404 and answer.text == KNOWN_BY:
+        return ok("webhooks", f"{base}/hooks leads to our ingest (asked from here)")
+    if answer.status_code == 503:
+        return fix("webhooks", f"{base}/hooks answers 503: ingest does not run or has no database")
+    return fix(
+        "webhooks",
+        f"{base}/hooks answers {answer.status_code} and is not our ingest; let the proxy pass /hooks on, path unchanged",
+    )
+
+
+async def _certificate(base: str) -> Finding | None:
+    """How long it lasts; None where the way in could not be gone either, which was told."""
+    parts = urlsplit(base)
+    try:
+        async with asyncio.timeout(ASK_S):
+            _, writer = await asyncio.open_connection(
+                parts.hostname, parts.port or 443, ssl=ssl.create_default_context()
+            )
+    except (OSError, TimeoutError):
+        return None
+    ends = ssl.cert_time_to_seconds(writer.get_extra_info("peercert")["notAfter"])
+    writer.close()
+    days = int((ends - SystemClock().now().timestamp()) // DAY_S)
+    said = f"the one of {parts.hostname} lasts for {days} days more"
+    return ok("certificate", said) if days >= DAYS_LEFT_MIN else note("certificate", f"{said}; renew it")
