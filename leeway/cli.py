@@ -23,6 +23,8 @@ COMMANDS: Final = {
     "migrate": "leeway.migrate",
     "secrets": "leeway.secret_files",
     "doctor": "leeway.doctor",
+    "backup": "leeway.backup",
+    "restore": "leeway.restore",
     "drafts": "leeway.drafts",
     "approvals": "leeway.approvals",
     "handoffs": "leeway.handoffs",

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -215,11 +215,18 @@ class _Server:
         return [] if self.user else None
 
 
-def _programs() -> Path:
+def programs_of_the_wheel() -> Sequence[Path]:
+    """Where its programs are, a folder a version, the oldest first; nothing where it is not installed."""
     found = find_spec(WHEEL)
     if found is None or found.origin is None:
+        return ()
+    return sorted(Path(found.origin).parent.glob("pginstall*/bin"), key=_version)
+
+
+def _programs() -> Path:
+    if find_spec(WHEEL) is None:
         raise Misconfigured("The embedded Postgres is not installed; run: make setup")
-    folders = sorted(Path(found.origin).parent.glob("pginstall*/bin"), key=_version)
+    folders = programs_of_the_wheel()
     if not folders:
         raise Misconfigured(f"The installed {WHEEL} holds no PostgreSQL for this machine.")
     return folders[-1]

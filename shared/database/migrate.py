@@ -131,6 +131,20 @@ async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> Non
         raise Unavailable(f"The database lacks {len(missing)} of its migrations; run: leeway migrate")
 
 
+async def emptied(url: str) -> bool:
+    """Drop all that migrations made, unless there is a business; whether it is gone. The two roles are the server's, and stay."""
+    connection = await _connect(url)
+    try:
+        if await connection.fetchval("select exists (select from leeway.business)"):
+            return False
+        made = await connection.fetch("select distinct schema from leeway.schema_migration")
+        names = ", ".join(["leeway", *(row["schema"] for row in made if row["schema"] != "leeway")])
+        await connection.execute(f"drop schema {names} cascade")
+        return True
+    finally:
+        await connection.close()
+
+
 def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:
     """All there is, in the order of application: the pipeline's, then each pack's."""
     folders = [("leeway", PIPELINE), *sorted(packs.items())]

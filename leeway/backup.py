@@ -1,0 +1,79 @@
+"""`leeway backup`: the whole database in one file, as it is at one moment, while everything runs on."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from leeway.installation import DIRECTORY, Data
+from leeway.postgres_programs import program, run
+from leeway.reached import reached
+from leeway.terminal import console, errors
+from shared.database import load_queries, open_pool
+from shared.database.pool import OWNER
+from shared.errors import Misconfigured
+from shared.settings import Timeouts
+
+QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+STANDARD_OUTPUT: Final = Path("-")
+FORMAT: Final = "--format=custom"
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+
+@app.command(
+    epilog="[bold]Examples[/]\n\nleeway backup /srv/backups/leeway-$(date +%F).dump\n\n"
+    "leeway backup - | age -r … > leeway.dump.age — to a pipe, which encrypts it\n\n"
+    "What it holds are your customers' words: keep it as you keep the database. Get it back with: leeway restore"
+)
+def backup(
+    file: Annotated[Path, typer.Argument(help="A new file, or - for standard output.", show_default=False)],
+    *,
+    data: Data = DIRECTORY,
+) -> None:
+    """Write the database to a file, by pg_dump. The broker needs no back-up; the secret key is not in it: keep that apart."""
+    if file != STANDARD_OUTPUT and file.exists():
+        raise Misconfigured(f"{file} is there already; name another: a back-up is never written over.")
+    with reached(data) as place:
+        major, sees_all = asyncio.run(_asked(place.url))
+        if not sees_all:
+            raise Misconfigured(
+                "LEEWAY_DATABASE_URL's user is subject to row-level security, so pg_dump would leave rows out; run it as a "
+                "superuser, or: alter role … bypassrls"
+            )
+        command = [str(program("pg_dump", server=major)), FORMAT]
+        if file == STANDARD_OUTPUT:
+            run(command, place.url, reads=None, writes=sys.stdout.buffer)
+        else:
+            with console.status("Writing the back-up…"):
+                _written(command, place.url, file)
+    errors.print(f"Back-up written{'' if file == STANDARD_OUTPUT else f' to {file}'}.", markup=False)
+    errors.print(f"Keep {place.key} apart from it: without it the channels' secrets stay shut.", markup=False)
+
+
+def _written(command: Sequence[str], url: str, file: Path) -> None:
+    """Under another name until it is whole, for its owner alone."""
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as writes:
+            run(command, url, reads=None, writes=writes)
+            os.fsync(writes.fileno())
+        unfinished.rename(file)
+    except OSError as error:
+        raise Misconfigured(f"{file} can't be written: {error.strerror}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+async def _asked(url: str) -> tuple[int, bool]:
+    """The server's major version, and whether its user sees all rows."""
+    database = await open_pool(url, size=1, timeouts=Timeouts(), role=OWNER)
+    try:
+        row = (await database.fetch(QUERIES["server"]))[0]
+    finally:
+        await database.close()
+    return row["major"], row["sees_all"]

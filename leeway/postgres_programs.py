@@ -1,0 +1,80 @@
+"""PostgreSQL's own programs for back-ups, where this machine has them: beside a server, on PATH, in the embedded one's wheel.
+
+A program dumps servers of its own version and older ones, and is meant to restore to its own version: so the nearest is taken.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from leeway.embedded import programs_of_the_wheel
+from shared.errors import Misconfigured
+
+PLACES: Final = (("/usr/lib/postgresql", "*/bin"), ("/usr", "pgsql-*/bin"))
+
+
+def program(name: str, *, server: int) -> Path:
+    """`pg_dump` or `pg_restore` for a server of that major version. Raises Misconfigured when there is none so new."""
+    found = sorted({(_major(path), str(path)) for path in _candidates(name)})
+    fitting = [path for major, path in found if major >= server]
+    if not fitting:
+        there = ", ".join(str(major) for major, _ in found) or "none"
+        raise Misconfigured(
+            f"There is no {name} of PostgreSQL {server} or newer here (found: {there}); install postgresql-client-{server}, "
+            "or run it where the server is."
+        )
+    return Path(fitting[0])
+
+
+def run(command: Sequence[str], url: str, *, reads: IO[bytes] | None, writes: IO[bytes] | None) -> None:
+    """Run it against the database; the password goes by the environment, which `ps` doesn't show. Raises Misconfigured."""
+    bare, password = _without_password(url)
+    ended = subprocess.run(  # noqa: S603  PostgreSQL's programs and our options
+        [*command, "--no-password", f"--dbname={bare}"],
+        stdin=reads or subprocess.DEVNULL,
+        stdout=writes or subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | ({"PGPASSWORD": password} if password else {}),  # noqa: TID251  libpq's own settings stay theirs
+        check=False,
+    )
+    if ended.returncode:
+        said = [line for line in ended.stderr.decode(errors="replace").splitlines() if line.strip()]
+        raise Misconfigured(_told(said[0]) if said else f"{command[0]} ended with {ended.returncode}")
+
+
+def _told(said: str) -> str:
+    if "unsupported version" in said:
+        return (
+            f"{said}: it was made by a newer PostgreSQL than the server's; restore into one of that version"
+        )
+    return said
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    if on_path := shutil.which(name):
+        yield Path(on_path).resolve()
+    places = [folder for root, pattern in PLACES for folder in Path(root).glob(pattern)]
+    for folder in (*places, *programs_of_the_wheel()):
+        if (folder / name).exists():
+            yield folder / name
+
+
+def _major(path: Path) -> int:
+    """0 where it doesn't say, as Debian's wrapper without a cluster doesn't."""
+    said = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603  asks its version
+    match = re.search(r"\) (\d+)", said.stdout)
+    return int(match[1]) if match else 0
+
+
+def _without_password(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url, ""
+    address = parts.netloc.rpartition("@")[2]
+    user = quote(unquote(parts.username or ""), safe="")
+    return urlunsplit(parts._replace(netloc=f"{user}@{address}")), unquote(parts.password)

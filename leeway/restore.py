@@ -1,0 +1,131 @@
+"""`leeway restore`: a back-up into an empty database, and what becomes of replies that it knows as not sent."""
+
+import asyncio
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from leeway.backup import QUERIES as ASKED
+from leeway.backup import STANDARD_OUTPUT
+from leeway.installation import DIRECTORY, Data
+from leeway.operators import By, actor
+from leeway.postgres_programs import program, run
+from leeway.reached import reached
+from leeway.terminal import console, shown
+from services.console.adapters.postgres_audit import append
+from shared.audit import Note
+from shared.database import Database, load_queries, open_pool
+from shared.database.migrate import emptied, migrate
+from shared.database.pool import OWNER
+from shared.digest import canonical
+from shared.errors import Misconfigured
+from shared.ids import BusinessId
+from shared.packs import load_packs, migrations_of
+from shared.settings import Timeouts
+
+QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
+WHOLE: Final = ("--single-transaction", "--exit-on-error", "--no-owner")
+PATIENT: Final = Timeouts(lock=60, statement=600)  # nobody else is there, and a back-up may be large
+
+app = typer.Typer(rich_markup_mode="rich", add_completion=False)
+
+
+@app.command(
+    epilog="[bold]Examples[/]\n\nleeway restore /srv/backups/leeway-2026-12-01.dump — services stopped, database empty\n\n"
+    "leeway restore leeway.dump --data /srv/leeway — for a `leeway up`; put its secret.key there too\n\n"
+    "leeway restore --loaded — pg_restore was run by hand: bring it up to date and decide about replies"
+)
+def restore(
+    file: Annotated[
+        Path | None, typer.Argument(help="What `leeway backup` wrote, or - for standard input.")
+    ] = None,
+    *,
+    loaded: Annotated[bool, typer.Option("--loaded", help="The rows are there already.")] = False,
+    send: Annotated[
+        bool,
+        typer.Option(
+            "--send",
+            help="Send the replies that wait in it, though they may have gone out since it was made.",
+        ),
+    ] = False,
+    by: By = None,
+    data: Data = DIRECTORY,
+) -> None:
+    """Fill an empty database from a back-up. Replies that it knows as not sent become drafts: they may have been sent since."""
+    if (file is None) is not loaded:
+        raise typer.BadParameter("name a file, or say --loaded")
+    if file is not None and file != STANDARD_OUTPUT and not file.is_file():
+        raise Misconfigured(f"There is no file {file}.")
+    who = actor(by)
+    with reached(data, new=not loaded) as place:
+        if file is not None:
+            asyncio.run(_made_ready(place.url))
+            with console.status("Reading the back-up…"):
+                _load(file, place.url)
+        held = asyncio.run(_settled(place.url, by=who, send=send))
+    _tell(held, key=place.key, send=send)
+
+
+async def _made_ready(url: str) -> None:
+    """Our roles are there, and nothing else of ours. Raises Misconfigured where businesses are: nothing is written over."""
+    await migrate(url, packs=migrations_of(load_packs()))
+    if not await emptied(url):
+        raise Misconfigured(
+            "There is an installation in that database already; restore into a new one (createdb), never over another."
+        )
+
+
+def _load(file: Path, url: str) -> None:
+    command = [str(program("pg_restore", server=asyncio.run(_major(url)))), *WHOLE]
+    if file == STANDARD_OUTPUT:
+        run(command, url, reads=sys.stdin.buffer, writes=None)
+        return
+    with file.open("rb") as reads:
+        run(command, url, reads=reads, writes=None)
+
+
+async def _major(url: str) -> int:
+    database = await open_pool(url, size=1, timeouts=Timeouts(), role=OWNER)
+    try:
+        major: int = (await database.fetch(ASKED["server"]))[0]["major"]
+    finally:
+        await database.close()
+    return major
+
+
+async def _settled(url: str, *, by: str, send: bool) -> Counter[str]:
+    """Brought up to date, replies decided about, written down; how many are held of each business."""
+    await migrate(url, packs=migrations_of(load_packs()))
+    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
+    try:
+        return await _decided(database, by=by, send=send)
+    finally:
+        await database.close()
+
+
+async def _decided(database: Database, *, by: str, send: bool) -> Counter[str]:
+    async with database.transaction() as transaction:
+        rows = [] if send else await transaction.fetch(QUERIES["hold"])
+        held = Counter({row["slug"]: row["n"] for row in rows})
+        for business in await transaction.fetch(QUERIES["businesses"]):
+            detail = canonical({"held": held[business["slug"]], "sent": send})
+            note = Note(actor=by, action="business.restore", subject=business["slug"], detail=detail)
+            await append(transaction, BusinessId(business["id"]), note)
+    return held
+
+
+def _tell(held: Counter[str], *, key: str, send: bool) -> None:
+    console.print("Restored, and up to date.")
+    if send:
+        console.print("Replies that waited in it are sent when the services start.")
+    for slug, n in sorted(held.items()):
+        console.print(
+            f"{n} replies of {shown(slug)} are drafts now: they may have been sent since the back-up; "
+            f"see: leeway drafts list --business {slug}",
+            markup=False,
+            soft_wrap=True,
+        )
+    console.print(f"Put the installation's own key into {key} before you start it; then: leeway doctor")

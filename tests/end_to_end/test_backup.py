@@ -1,0 +1,200 @@
+"""A back-up made under load, everything destroyed, and restored: what the back-up knows is answered once, and nothing it knows as
+sent goes out again."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from leeway.embedded import embedded_postgres
+from shared.ids import new_id
+from shared.secrets import new_key
+from tests.support.commands import environment, leeway
+from tests.support.eventually import eventually
+from tests.support.servers import Postgres, RabbitMQ
+from tests.support.stack import ECHO, Shop, Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.postgres, pytest.mark.rabbitmq]
+
+REPLIES = """
+select o.id, o.state, o.reason, o.round, i.user_id from leeway.outbound o join leeway.channel_identity i on i.conversation = o.conversation
+"""
+SENT = ("sent", "delivered", "read")
+
+
+async def write(stack: Stack, shop: Shop, count: int) -> list[str]:
+    senders = [f"{('sim', 'generic')[n % 2]}-{new_id().hex}" for n in range(count)]
+    async with asyncio.TaskGroup() as writing:
+        for sender in senders:
+            writing.create_task(stack.deliver(shop, sender.partition("-")[0], sender, "hello"))
+    return senders
+
+
+async def queued(stack: Stack) -> int:
+    rows = await stack.ask("select count(*) as n from leeway.outbound where state = 'queued'")
+    return int(rows[0]["n"])
+
+
+def moved(stack: Stack, database_url: str, amqp_url: str) -> None:
+    """The same installation on other servers; nothing of it runs."""
+    for one in stack.every():
+        one.send(signal.SIGKILL)
+        one.kill()
+    stack.running.clear()
+    stack.settings = stack.settings.model_copy(
+        update={"database_url": SecretStr(database_url), "amqp_url": SecretStr(amqp_url)}
+    )
+    urls = {"LEEWAY_DATABASE_URL": database_url, "LEEWAY_AMQP_URL": amqp_url}
+    stack._environment = {**stack._environment, **urls}
+
+
+async def test_what_a_back_up_knows_is_answered_once_and_nothing_it_knows_as_sent_goes_out_again(
+    stack: Stack, postgres: Postgres, rabbitmq: RabbitMQ, empty_database_url: str, tmp_path: Path
+) -> None:
+    shop = await stack.shop()
+    stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.2")
+    await stack.start()
+    before = await write(stack, shop, 8)
+    await stack.answered(before)
+    stack.one("dispatch").send(signal.SIGSTOP)
+    unsent = await write(stack, shop, 8)
+    await eventually(lambda: enough(stack), within_s=30)
+    writing = asyncio.create_task(write(stack, shop, 24))
+    file = tmp_path / "leeway.dump"
+    made = await leeway(
+        "backup", str(file), cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=stack.database_url)
+    )
+    assert made.code == 0, made.err
+    assert file.stat().st_mode & 0o777 == 0o600
+    stack.one("dispatch").send(signal.SIGCONT)
+    await stack.answered([*before, *unsent, *await writing])
+    requests = stack.receiver.requests.copy()
+
+    moved(stack, empty_database_url, await rabbitmq.create_vhost())
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    restored = await leeway("restore", str(file), "--as", "ana", cwd=tmp_path, env=env)
+    assert restored.code == 0, restored.err
+    known = await stack.ask(REPLIES)
+    sent = {row["id"] for row in known if row["state"] in SENT}
+    held = {row["id"] for row in known if (row["state"], row["reason"]) == ("draft", "may_have_arrived")}
+    assert len(sent) >= len(before)
+    assert len(held) >= len(unsent) // 2
+    assert f"{len(held)} replies of demo are drafts now" in restored.out
+
+    await stack.start()
+    await stack.settled()
+    after = await stack.ask(REPLIES)
+    writers = await stack.ask("select count(*) as n from leeway.inbound_message")
+    assert len(after) == len({row["user_id"] for row in after}) == writers[0]["n"]
+    states = {row["id"]: row["state"] for row in after}
+    assert {states[reply] for reply in held} == {"draft"}
+    assert {state for reply, state in states.items() if reply not in held} <= set(SENT)
+    again = {key for key, n in stack.receiver.requests.items() if n > requests[key]}
+    assert not [reply for reply in sent | held if any(reply.hex in key for key in again)]
+    log = await stack.ask(
+        "select actor, action, detail from leeway.audit_log where action = 'business.restore'"
+    )
+    assert [(row["actor"], f'"held":{len(held)}' in row["detail"]) for row in log] == [("ana", True)]
+    await rabbitmq.delete_vhost(stack.amqp_url)
+
+
+async def enough(stack: Stack) -> bool:
+    return await queued(stack) >= 4
+
+
+async def test_a_back_up_goes_from_a_server_to_an_embedded_one_and_on_to_another(
+    database_url: str, tmp_path: Path
+) -> None:
+    env = environment(LEEWAY_DATABASE_URL=database_url, LEEWAY_SECRET_KEY=new_key())
+    create = ("business", "create", "corner", "--name", "Corner Clinic", "--demo-data")
+    assert (await leeway(*create, cwd=tmp_path, env=env)).code == 0
+    made = await leeway("backup", "first.dump", cwd=tmp_path, env=env)
+    assert (made.code, made.out) == (0, "")
+    assert "Keep LEEWAY_SECRET_KEY apart from it" in made.err
+    again = await leeway("backup", "first.dump", cwd=tmp_path, env=env)
+    assert (again.code, again.err) == (
+        1,
+        "leeway: first.dump is there already; name another: a back-up is never written over.\n",
+    )
+
+    inside = await leeway("restore", "first.dump", "--data", "here", cwd=tmp_path)
+    assert inside.code == 0, inside.err
+    over = await leeway("restore", "first.dump", "--data", "here", cwd=tmp_path)
+    assert over.code == 1
+    assert "There is an installation in that database already" in over.err
+    out = await leeway("backup", "second.dump", "--data", "here", cwd=tmp_path)
+    assert out.code == 0, out.err
+
+    back = await leeway("restore", "second.dump", "--send", "--data", "there", cwd=tmp_path)
+    assert back.code == 0, back.err
+    with embedded_postgres(tmp_path / "there" / "postgres") as url:
+        assert await counted(url) == await counted(database_url)
+        verified = await leeway("audit", "verify", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=url))
+    assert verified.code == 0, verified.out
+
+
+async def test_a_back_up_of_a_newer_postgres_is_told(empty_database_url: str, tmp_path: Path) -> None:
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    assert (await leeway("backup", "file.dump", cwd=tmp_path, env=env)).code == 0
+    made = bytearray((tmp_path / "file.dump").read_bytes())
+    made[6] = 99  # after PGDMP and 1: the archive's minor version
+    (tmp_path / "file.dump").write_bytes(made)
+    ended = await leeway("restore", "file.dump", cwd=tmp_path, env=env)
+    assert ended.code == 1
+    assert "made by a newer PostgreSQL than the server's" in ended.err
+
+
+async def counted(url: str) -> dict[str, Any]:
+    """Rows by table, but of the log that the restoring itself wrote."""
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetch(
+            "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ('leeway', 'clinic', 'expenses')"
+        )
+        return {
+            row["name"]: await connection.fetchval(f"select count(*) from {row['name']}")
+            for row in tables
+            if not row["name"].startswith("leeway.audit_")
+        }
+    finally:
+        await connection.close()
+
+
+async def test_a_user_who_does_not_see_all_rows_makes_no_back_up(
+    postgres: Postgres, database_url: str, tmp_path: Path
+) -> None:
+    async with postgres._admin() as admin:
+        await admin.execute("create role leeway_test_limited login password 'x' in role leeway_pipeline")
+    try:
+        limited = database_url.replace("//", "//leeway_test_limited:x@", 1).replace("postgres@", "", 1)
+        ended = await leeway(
+            "backup", "file.dump", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=limited)
+        )
+    finally:
+        async with postgres._admin() as admin:
+            await admin.execute("drop role leeway_test_limited")
+    assert ended.code == 1
+    assert "subject to row-level security" in ended.err
+    assert not (tmp_path / "file.dump").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("restore",), 2, "name a file, or say --loaded"),
+        (("restore", "x.dump", "--loaded"), 2, "name a file, or say --loaded"),
+        (("restore", "x.dump"), 1, "There is no file x.dump."),
+        (("backup", "x.dump", "--data", "nowhere"), 1, "no `leeway up` is running on nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+async def test_what_can_not_be_is_said(words: tuple[str, ...], code: int, said: str, tmp_path: Path) -> None:
+    ended = await leeway(*words, cwd=tmp_path)
+    assert ended.code == code
+    assert said in ended.err
+    assert not (tmp_path / "nowhere").exists()
