@@ -8,8 +8,9 @@ import asyncpg
 import pytest
 
 from packs.clinic import PACK
-from shared.database.migrate import PIPELINE, migrate, pending, read_migrations
+from shared.database.migrate import PIPELINE, migrate, pending, read_migrations, ready_for
 from shared.errors import Misconfigured, Unavailable
+from tests.support.eventually import eventually
 
 TIMES = 4
 OURS = [("leeway", one.number) for one in read_migrations("leeway", PIPELINE)]
@@ -123,6 +124,132 @@ class TestAgainstPostgres:
         finally:
             await connection.close()
         assert not analyzed
+
+    async def test_a_migration_lets_others_pass_until_its_locks_are_free(
+        self, empty_database_url: str, folder: Path
+    ) -> None:
+        """Somebody reads a table in a long transaction: whoever comes after the migration is not held up behind it."""
+        await migrate(empty_database_url, packs={"kiosk": folder})
+        (folder / "0003_third.sql").write_text("alter table kiosk.first add column note text;")
+        reader = await asyncpg.connect(empty_database_url)
+        writer = await asyncpg.connect(empty_database_url)
+        try:
+            await reader.execute("begin; select from kiosk.first")
+            migrating = asyncio.create_task(migrate(empty_database_url, packs={"kiosk": folder}))
+            await eventually(lambda: waiting(writer), within_s=20)
+            for n in range(10):
+                await writer.execute("insert into kiosk.first values ($1)", n, timeout=5)
+            assert not migrating.done()
+            await reader.execute("commit")
+            assert [one.number for one in await migrating] == [3]
+        finally:
+            await reader.close()
+            await writer.close()
+
+    async def test_a_migration_that_gets_no_lock_gives_up_in_one_sentence(
+        self, empty_database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shared.database.migrate.LOCKS_WITHIN_S", 0)
+        await migrate(empty_database_url, packs={"kiosk": folder})
+        (folder / "0003_third.sql").write_text("alter table kiosk.first add column note text;")
+        reader = await asyncpg.connect(empty_database_url)
+        try:
+            await reader.execute("begin; select from kiosk.first")
+            with pytest.raises(Unavailable, match=r"kiosk 0003 third got no lock .* changed nothing"):
+                await migrate(empty_database_url, packs={"kiosk": folder})
+        finally:
+            await reader.close()
+        assert ("kiosk", 3, "third") not in await ledger(empty_database_url)
+
+    async def test_indexes_are_made_while_writers_write_and_others_wait_to_migrate(
+        self, empty_database_url: str, folder: Path
+    ) -> None:
+        """An index that is made concurrently waits for older transactions: those who wait for us must hold none."""
+        await migrate(empty_database_url, packs={"kiosk": folder})
+        (folder / "0003_third.sql").write_text(MADE_CONCURRENTLY)
+        writer = await asyncpg.connect(empty_database_url)
+        try:
+            await writer.execute("begin; insert into kiosk.first values (1)")
+            both = [
+                asyncio.create_task(migrate(empty_database_url, packs={"kiosk": folder})) for _ in range(2)
+            ]
+            await asyncio.wait(both, timeout=0.5)
+            await writer.execute("insert into kiosk.first values (2)", timeout=5)
+            await writer.execute("commit")
+            assert sorted([len(await one) for one in both]) == [0, 1]
+            assert await valid_indexes(writer) == ["first_pkey", "first_twice", "second_by_id"]
+        finally:
+            await writer.close()
+
+    async def test_an_index_left_half_made_is_made_anew(self, empty_database_url: str, folder: Path) -> None:
+        """What a migration that was killed in the middle leaves behind: an index that nobody uses and everybody writes."""
+        await migrate(empty_database_url, packs={"kiosk": folder})
+        connection = await asyncpg.connect(empty_database_url)
+        try:
+            await connection.execute("insert into kiosk.first values (1)")
+            with pytest.raises(asyncpg.DivisionByZeroError):
+                await connection.execute(
+                    "create index concurrently first_twice on kiosk.first ((1 / (id - 1)))"
+                )
+            assert await valid_indexes(connection) == ["first_pkey"]
+            (folder / "0003_third.sql").write_text(MADE_CONCURRENTLY)
+            assert len(await migrate(empty_database_url, packs={"kiosk": folder})) == 1
+            assert await valid_indexes(connection) == ["first_pkey", "first_twice", "second_by_id"]
+        finally:
+            await connection.close()
+
+    async def test_a_database_that_lacks_migrations_is_not_ready_and_a_newer_one_is(
+        self, empty_database_url: str, folder: Path
+    ) -> None:
+        packs = {"kiosk": folder}
+        lacking = r"^The database lacks \d+ of its migrations; run: leeway migrate$"
+        with pytest.raises(Unavailable, match=lacking):
+            await ready_for(empty_database_url)
+        await migrate(empty_database_url)
+        await ready_for(empty_database_url)
+        with pytest.raises(Unavailable, match=lacking):
+            await ready_for(empty_database_url, packs=packs)
+        await migrate(empty_database_url, packs=packs)
+        (folder / "0002_second.sql").unlink()
+        await ready_for(empty_database_url, packs=packs)
+
+
+MADE_CONCURRENTLY = """-- concurrently
+-- What for.
+create index concurrently if not exists first_twice
+  on kiosk.first (id, id);
+create index concurrently if not exists second_by_id on kiosk.second (id);
+"""
+
+
+async def waiting(connection: Any) -> bool:
+    """Whether somebody in this database waits for a lock."""
+    query = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+    return bool(await connection.fetchval(query))
+
+
+async def valid_indexes(connection: Any) -> list[str]:
+    rows = await connection.fetch(
+        "select c.relname from pg_index i join pg_class c on c.oid = i.indexrelid "
+        "where c.relnamespace = 'kiosk'::regnamespace and i.indisvalid order by 1"
+    )
+    return [row["relname"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create index concurrently first_twice on kiosk.first (id)",
+        "create index if not exists first_twice on kiosk.first (id)",
+        "drop index first_twice",
+        "alter table kiosk.first add column note text",
+    ],
+)
+def test_a_file_that_runs_concurrently_holds_indexes_alone(tmp_path: Path, statement: str) -> None:
+    (tmp_path / "0001_first.sql").write_text(f"-- concurrently\n{statement};")
+    (one,) = read_migrations("kiosk", tmp_path)
+    with pytest.raises(Misconfigured, match="kiosk 0001 first runs concurrently: it may only"):
+        one.indexes()
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:

@@ -1,0 +1,71 @@
+"""Today's schema still serves the release before it: while an installation is upgraded, its services run on both sides."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+import asyncpg
+import pytest
+
+from shared.database.pool import _settings
+from shared.settings import Timeouts
+from tests.support.releases import PastQuery, queries_of, releases
+
+pytestmark = pytest.mark.postgres
+
+ROLES = ("leeway_pipeline", "leeway_tenant", "none")
+
+
+@pytest.fixture
+async def connections(database_url: str) -> AsyncIterator[Mapping[str, Any]]:
+    """One for each role, with the settings of services."""
+    async with AsyncExitStack() as closing:
+        made = {}
+        for role in ROLES:
+            made[role] = await asyncpg.connect(database_url, server_settings=_settings(Timeouts(), role))
+            closing.push_async_callback(made[role].close)
+        yield made
+
+
+async def why_not(connection: Any, query: PastQuery) -> str | None:
+    """Why the query doesn't run any more. Prepared: its names and types are there. Explained: its role may do all of it."""
+    numbers = {int(number) for number in re.findall(r"\$(\d+)", query.text)}
+    arguments = f"({', '.join(['null'] * max(numbers))})" if numbers else ""
+    try:
+        await connection.execute(f"prepare asked as {query.text}")
+        await connection.execute(f"explain execute asked{arguments}")
+    except asyncpg.PostgresError as error:
+        return f"{query}: {type(error).__name__}: {error}"
+    finally:
+        await connection.execute("deallocate all")
+    return None
+
+
+@pytest.mark.parametrize("release", releases())
+async def test_every_query_of_a_past_release_runs_on_todays_schema(
+    connections: Mapping[str, Any], release: str
+) -> None:
+    queries = queries_of(release)
+    assert len(queries) > 200
+    assert {query.role for query in queries} == set(ROLES)
+    broken = [why for query in queries if (why := await why_not(connections[query.role], query))]
+    assert not broken
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("alter table outbound drop column held", id="a column that is gone"),
+        pytest.param("alter table outbound rename column held to kept_back", id="a column renamed"),
+        pytest.param("drop table leeway.flag", id="a table that is gone"),
+        pytest.param("revoke insert on flag from leeway_pipeline", id="a right taken away"),
+        pytest.param("alter table held_status alter column tries type text", id="another type"),
+    ],
+)
+async def test_a_change_that_breaks_the_release_before_is_found(
+    connections: Mapping[str, Any], change: str
+) -> None:
+    await connections["none"].execute(change)
+    queries = queries_of(releases()[-1])
+    assert any([await why_not(connections[query.role], query) for query in queries])
