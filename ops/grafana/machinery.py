@@ -58,7 +58,7 @@ BROKER = (
                 says="By state, and how many the server allows.",
                 unit="none",
                 queries=(
-                    Query("sum by (state) (pg_stat_activity_count)", "{{state}}"),
+                    Query("sum by (state) (pg_stat_activity_count) > 0", "{{state}}"),
                     Query("max(pg_settings_max_connections)", "allowed"),
                 ),
                 empty="Postgres is not scraped",
