@@ -18,7 +18,7 @@ from tests.support.nodes import (
 )
 from tests.support.process import free_port, reaper, wait_until
 
-AMQP_PORT, API_PORT, POSTGRES_PORT = 5672, 15672, 5432
+AMQP_PORT, API_PORT, METRICS_PORT, POSTGRES_PORT = 5672, 15672, 15692, 5432
 ENGINE_SECONDS = 60
 ENGINE_USUALLY = "unix:///var/run/docker.sock"
 PASSWORD = "leeway"
@@ -134,29 +134,32 @@ class ContainerRabbitMQ:
         self._image = image
         self._container = Container(
             image,
-            ports=(AMQP_PORT, API_PORT),
+            ports=(AMQP_PORT, API_PORT, METRICS_PORT),
             environment={
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": RABBITMQ_ARGUMENTS,
                 "RABBITMQ_NODENAME": "leeway@localhost",
             },
             command=["rabbitmq-server"],
         )
-        self._url = self._api_url = self._version = ""
+        self._url = self._api_url = self._metrics_url = self._version = ""
 
     @property
     def address(self) -> Address:
         description = f"RabbitMQ {self._version} (container {self._image})"
-        return Address(url=self._url, api_url=self._api_url, description=description)
+        return Address(
+            url=self._url, api_url=self._api_url, metrics_url=self._metrics_url, description=description
+        )
 
     def start(self) -> None:
         self._container.start()
         amqp, management = self._container.place(AMQP_PORT), self._container.place(API_PORT)
         self._url = f"amqp://guest:guest@{amqp[0]}:{amqp[1]}/"
         self._api_url = f"http://guest:guest@{management[0]}:{management[1]}"
+        self._metrics_url = "http://{}:{}".format(*self._container.place(METRICS_PORT))
         self._container.wait_until(lambda: rabbitmq_answers(self._url), "RabbitMQ")
         api = ManagementApi(self._api_url)
         if not api.answers():
-            self._container.run(["rabbitmq-plugins", "enable", "rabbitmq_management"])
+            self._container.run(["rabbitmq-plugins", "enable", "rabbitmq_management", "rabbitmq_prometheus"])
             self._container.wait_until(api.answers, "RabbitMQ's management API")
         self._version = self._version or api.version()
 

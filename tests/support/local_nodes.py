@@ -29,7 +29,7 @@ from tests.support.process import Process, free_port, make_directory, remove_dir
 POSTGRES_OLDEST = 15
 # Debian's rabbitmq-server on PATH changes user and directories.
 RABBITMQ_SCRIPTS = Path("/usr/lib/rabbitmq/bin")
-RABBITMQ_PLUGINS = "[rabbitmq_management]."
+RABBITMQ_PLUGINS = "[rabbitmq_management,rabbitmq_prometheus]."
 INSTALL_SECONDS = 600
 SERVICE_POLICY = Path("/usr/sbin/policy-rc.d")
 SERVICE_POLICY_TEXT = "#!/bin/sh\n# leeway's tests: install without starting the service\nexit 101\n"
@@ -120,8 +120,8 @@ class LocalRabbitMQ:
         self._scripts = find_rabbitmq()
         self._directory = make_directory("rabbitmq")
         self._name = f"leeway-{secrets.token_hex(4)}@localhost"
-        self._port, self._api_port, self._distribution_port, self._mapper_port = (
-            free_port() for _ in range(4)
+        self._port, self._api_port, self._metrics_port, self._distribution_port, self._mapper_port = (
+            free_port() for _ in range(5)
         )
         self._process: Process | None = None
         self._mapper: Process | None = None
@@ -133,6 +133,7 @@ class LocalRabbitMQ:
         return Address(
             url=f"amqp://guest:guest@127.0.0.1:{self._port}/",
             api_url=f"http://guest:guest@127.0.0.1:{self._api_port}",
+            metrics_url=f"http://127.0.0.1:{self._metrics_port}",
             description=f"RabbitMQ {self._version} (rabbitmq-server on this machine, private node)",
         )
 
@@ -176,6 +177,8 @@ class LocalRabbitMQ:
             f"listeners.tcp.1 = 127.0.0.1:{self._port}\n"
             "management.tcp.ip = 127.0.0.1\n"
             f"management.tcp.port = {self._api_port}\n"
+            "prometheus.tcp.ip = 127.0.0.1\n"
+            f"prometheus.tcp.port = {self._metrics_port}\n"
             "management_agent.disable_metrics_collector = true\n"
             "log.file.level = warning\n"
             "disk_free_limit.absolute = 50MB\n"

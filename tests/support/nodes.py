@@ -29,6 +29,7 @@ class Address:
     url: str
     description: str
     api_url: str = ""
+    metrics_url: str = ""  # of RabbitMQ's exporter for Prometheus; "": not known
 
 
 class Node(Protocol):

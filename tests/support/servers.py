@@ -47,6 +47,11 @@ class Server:
         """The administrator's."""
         return self._node.address.url
 
+    @property
+    def metrics_url(self) -> str:
+        """Where RabbitMQ's exporter answers; empty of a server that somebody named by URL, and of Postgres."""
+        return self._node.address.metrics_url
+
     async def start(self) -> None:
         """Returns when the server answers, at the same address as before."""
         await asyncio.to_thread(self._node.start)
