@@ -46,6 +46,9 @@ OVER_HTTP = ("ingest", "console")  # whose work comes by HTTP, to the port of th
 ECHO = "tests.support.stack_agent"  # an agent whose model repeats what it was told, and dies when told to
 GENEROUS_S = 60.0
 
+HALF_A_HEAD = b"GET /readyz HTTP/1.1\r\nHost: leeway\r\n"
+HALF_A_BODY = b"POST %b HTTP/1.1\r\nHost: leeway\r\nContent-Length: 1000\r\n\r\nhalf of it"  # % a path
+
 OWED = """
 select (select count(*) from leeway.conversation_state
         where guard_due_at is not null or due_at is not null or unguarded > 0 or lease_until > now() or sending_attempt is not null)
@@ -207,6 +210,17 @@ class Running:
             return await self.why_not() is None
 
         await eventually(holds, within_s=within_s, every_s=0.05)
+
+    @contextlib.asynccontextmanager
+    async def connected(self, sent: bytes) -> AsyncIterator[asyncio.StreamReader]:
+        """A connection to its HTTP server that stays open from this side, with something sent on it."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(sent)
+            await writer.drain()
+            yield reader
+        finally:
+            writer.close()
 
     def tail(self) -> str:
         return self.process.log_tail() if self.process else ""
