@@ -66,6 +66,7 @@ def secrets(
             f"Keep a copy of {directory / 'LEEWAY_SECRET_KEY'} apart from the database: "
             "without it nobody can read the secrets of channels in a back-up.",
             markup=False,
+            soft_wrap=True,
         )
     if not made:
         console.print("Nothing to do: all secrets are there.")

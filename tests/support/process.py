@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["group", "directory", "container"]
+Kind = Literal["group", "directory", "container", "project"]
 
 POLL_SECONDS = 0.05
 LOG_TAIL_CHARS = 2_000
@@ -195,6 +195,9 @@ def reap() -> None:
                 os.killpg(int(name), signal.SIGKILL)
         elif kind == "container" and (docker := shutil.which("docker")):
             subprocess.run([docker, "rm", "--force", "--volumes", name], check=False, capture_output=True)
+        elif kind == "project" and (docker := shutil.which("docker")):
+            down = [docker, "compose", "--project-name", name, "down", "--volumes", "--timeout", "5"]
+            subprocess.run(down, check=False, capture_output=True)
     for kind, name in things:
         if kind == "directory":
             remove_stubborn(Path(name))

@@ -1,6 +1,5 @@
 """The environment: read once, every problem in one message, and time-outs that nest."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,6 @@ from pydantic import SecretStr, ValidationError
 
 from shared.errors import Misconfigured
 from shared.settings import Settings, Timeouts, load_settings
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -216,12 +213,3 @@ def test_the_settings_of_the_specification() -> None:
     assert (timeouts.lock, timeouts.statement, timeouts.confirm, timeouts.begin_send) == (2, 5, 5, 5)
     assert (timeouts.provider, timeouts.drain, timeouts.grace, timeouts.heartbeat) == (15, 20, 25, 10)
     assert (timeouts.lease, timeouts.unknown, timeouts.model_call, timeouts.turn) == (30, 45, 45, 60)
-
-
-def test_compose_hands_on_what_env_example_names() -> None:
-    """Compose reads .env for itself; its services see only what it hands on."""
-    named = set(re.findall(r"^(?:# )?([A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
-    compose = (ROOT / "docker-compose.yml").read_text()
-    own = {"LEEWAY_DATABASE_URL", "LEEWAY_AMQP_URL"}  # its own servers
-    assert named > own
-    assert {name for name in named - own if "${" + name not in compose} == set()
