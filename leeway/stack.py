@@ -1,9 +1,10 @@
 """`leeway up --stack`: the four services as processes, restarted when they die, each line under its name."""
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,13 +39,22 @@ async def run_stack(settings: Settings, *, agents: int) -> int:
         *(["agent"] if agents == 1 else [f"agent-{n}" for n in range(1, agents + 1)]),
         "dispatch",
     ]
-    watched = [_Watched(name, grace_s=settings.timeouts.grace, stop=stop) for name in names]
+    watched = [
+        _Watched(name, grace_s=settings.timeouts.grace, stop=stop, ports=_ports(settings, nth))
+        for nth, name in enumerate(names)
+    ]
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.ask)
     async with asyncio.TaskGroup() as tasks:
         for one in watched:
             tasks.create_task(one.keep())
     return 1 if any(one.was_killed for one in watched) else 0
+
+
+def _ports(settings: Settings, nth: int) -> Mapping[str, str]:
+    """Ingest, the first, shows its metrics where its webhooks come; of the others each takes the port after the last one's."""
+    metrics_port = settings.metrics_port + max(nth - 1, 0) if settings.metrics_port else 0
+    return {"LEEWAY_PORT": str(settings.port), "LEEWAY_METRICS_PORT": str(metrics_port)}
 
 
 async def _refuse_unready(settings: Settings) -> None:
@@ -77,6 +87,7 @@ class _Watched:
     name: str
     grace_s: float
     stop: _Stop
+    ports: Mapping[str, str]
     was_killed: bool = False
 
     async def keep(self) -> None:
@@ -101,6 +112,7 @@ class _Watched:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             limit=LINE_BYTES_MAX,
+            env={**os.environ, **self.ports},  # noqa: TID251  handed on, not read
             start_new_session=True,  # Ctrl-C reaches us alone, and we ask them
             preexec_fn=dies_with_us(signal.SIGTERM),
         )

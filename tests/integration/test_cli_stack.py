@@ -36,11 +36,12 @@ def is_gone(number: int) -> bool:
 async def test_who_dies_comes_back_and_all_drain_together(
     empty_database_url: str, amqp_url: str, tmp_path: Path
 ) -> None:
+    port, metrics_port = free_port(), free_port()
     env = environment(
         LEEWAY_DATABASE_URL=empty_database_url,
         LEEWAY_AMQP_URL=amqp_url,
         LEEWAY_SECRET_KEY=new_key(),
-        LEEWAY_PORT=str(free_port()),
+        LEEWAY_METRICS_PORT=str(metrics_port),
     )
     unready = await leeway("up", "--stack", cwd=tmp_path, env=env)
     assert unready.code == 1
@@ -49,14 +50,19 @@ async def test_who_dies_comes_back_and_all_drain_together(
     )
     assert (await leeway("migrate", cwd=tmp_path, env=env)).code == 0
 
-    async with started("up", "--stack", "--agents", "2", cwd=tmp_path, env=env, says='"running"') as stack:
+    words = ("up", "--stack", "--agents", "2", "--port", str(port))
+    async with started(*words, cwd=tmp_path, env=env, says='"running"') as stack:
         everybody = {"ingest", "guard", "agent-1", "agent-2", "dispatch"}
         await eventually(lambda: running(stack) == everybody, within_s=60)
-        victim = dict(children(stack))["services.guard"]
-        os.kill(victim, signal.SIGKILL)
-        again = re.compile(r"guard +ended \(signal SIGKILL\), starts again in 0\.[345] s\n")
-        await eventually(lambda: again.search(stack.log.read_text()) is not None)
+        places = [port, *range(metrics_port, metrics_port + 4)]
+        assert all(f'"http://127.0.0.1:{place}"' in stack.log.read_text() for place in places)
+        victims = dict(children(stack))
+        for name in ("guard", "agent"):
+            os.kill(victims[f"services.{name}"], signal.SIGKILL)
+            again = re.compile(rf"{name}\S* +ended \(signal SIGKILL\), starts again in 0\.[345] s\n")
+            await eventually(lambda again=again: again.search(stack.log.read_text()) is not None)
         await eventually(lambda: stack.log.read_text().count('["guard"]') == 2, within_s=60)
+        await eventually(lambda: stack.log.read_text().count('["agent"]') == 3, within_s=60)
 
         survivors = [number for _, number in children(stack)]
         assert len(survivors) == 5
