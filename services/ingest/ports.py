@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Status
+from services.ingest.core.standing import Found
 from shared.channels.accounts import Secrets, Settings
 from shared.ids import AccountId, BusinessId, ConversationId, MessageId
 from shared.messages import PartKind
@@ -133,4 +134,12 @@ class Media(Protocol):
 
     async def later(self, wanted: Wanted, *, reason: str, pause: timedelta) -> None:
         """Not this time; due again after the pause."""
+        ...
+
+
+class Standing(Protocol):
+    """What waits, in the whole record."""
+
+    async def look(self) -> Sequence[Found]:
+        """Everything there is something of. Raises Unavailable when the record can't be reached."""
         ...

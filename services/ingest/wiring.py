@@ -10,11 +10,13 @@ from services.ingest.adapters.media_sources import Sources
 from services.ingest.adapters.postgres_inbox import PostgresInbox
 from services.ingest.adapters.postgres_looks import PostgresLooks
 from services.ingest.adapters.postgres_polls import PostgresPolls
+from services.ingest.adapters.postgres_standing import PostgresStanding
 from services.ingest.adapters.telegram_polling import TelegramPolling
 from services.ingest.adapters.twilio_missed import TwilioMissed
 from services.ingest.app import build_app
 from services.ingest.handler import Ingest
 from services.ingest.routes import Hooks
+from services.ingest.watching import Watching
 from shared.errors import Unavailable
 from shared.secrets import vault_of
 from shared.telemetry.health import Ready
@@ -22,6 +24,7 @@ from shared.work.service import Parts, Service
 from shared.work.sweeper import every
 
 PING_EVERY_S = 2.0
+LOOK_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ async def wire(parts: Parts) -> WiredIngest:
         sources=Sources.of(parts.settings),
         limits=limits_of(parts.settings),
     )
+    watching = Watching(standing=PostgresStanding(parts.database), metrics=parts.metrics, clock=parts.clock)
     away: list[str] = ["the database was not asked yet"]
 
     async def ping() -> None:
@@ -87,6 +91,7 @@ async def wire(parts: Parts) -> WiredIngest:
             missed.run,
             fetching.run,
             lambda: every(PING_EVERY_S, ping, name="held statuses"),
+            lambda: every(LOOK_EVERY_S, watching.look, name="what waits"),
         ],
         why_not_ready=lambda: away[0] if away else None,
     )

@@ -12,9 +12,10 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.platform_collector import PlatformCollector
 
 from shared.channels.traits import ChannelName
-from shared.telemetry.metrics.declared import Declared, Metric
+from shared.telemetry.metrics.declared import Declared, Label, Metric
 from shared.telemetry.metrics.labels import (
     BATCH,
+    BUSINESS,
     BUSINESSES_MAX,
     GATE_CODES,
     ITERATIONS,
@@ -58,6 +59,12 @@ class Metrics(Pipeline, Models, Running, Carrying):
     def tally(self, stage: str, seen: str, packets: int) -> None:
         """Packets, as a broker tells of them."""
         self.packets.labels(stage, seen).inc(packets)
+
+    def bounded(self, label: Label, value: str) -> str:
+        """Whatever the record holds as a value of this label."""
+        if label is BUSINESS:
+            return self.business(value)
+        return value if value in (label.values or ()) else UNKNOWN
 
     def business(self, slug: str) -> str:
         """The slug as a label: bounded, so that a thousand tenants do not make a million series."""
