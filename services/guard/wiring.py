@@ -5,7 +5,7 @@ from services.guard.handler import Guard
 from shared.tickets import Stage
 from shared.work.service import Parts, Service
 from shared.work.stage import StageLoop
-from shared.work.sweeper import sweep
+from shared.work.sweeper import Reach, sweep
 
 
 async def wire(parts: Parts) -> Service:
@@ -26,6 +26,7 @@ async def wire(parts: Parts) -> Service:
         hold_s=settings.timeouts.hold,
         suspects=True,
     )
+    reach = Reach()
 
     async def drain() -> None:
         await loop.stop()
@@ -35,8 +36,10 @@ async def wire(parts: Parts) -> Service:
         jobs=[
             loop.run,
             *(batcher.run for batcher in guard.batchers),
-            lambda: sweep(parts.broker, Stage.GUARD, conversations),
+            lambda: sweep(parts.broker, Stage.GUARD, conversations, reach=reach),
         ],
-        why_not_ready=lambda: None if loop.healthy else "the guard's queue does not feed it",
+        why_not_ready=lambda: (
+            reach.why_not or (None if loop.healthy else "the guard's queue does not feed it")
+        ),
         drain=drain,
     )

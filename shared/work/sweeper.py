@@ -32,12 +32,30 @@ class Owed(Protocol):
         ...
 
 
-async def sweep(broker: Broker, stage: Stage, owed: Owed) -> None:
+class Reach:
+    """Whether the database answered when it was last asked: `why_not` is None if it did."""
+
+    def __init__(self) -> None:
+        self.why_not: str | None = None
+
+    async def asked(self, question: Callable[[], Awaitable[bool]]) -> bool:
+        """The answer. Raises Unavailable, and remembers it."""
+        try:
+            answer = await question()
+        except Unavailable:
+            self.why_not = "the database is away"
+            raise
+        self.why_not = None
+        return answer
+
+
+async def sweep(broker: Broker, stage: Stage, owed: Owed, *, reach: Reach | None = None) -> None:
     """Every 250 ms until cancelled: publish tickets for what is due, unless the queue holds enough."""
+    reach = reach or Reach()
     while True:
         pause = LOOK_EVERY_S
         try:
-            if await owed.anything_due() and await broker.ready(stage) <= READY_MOST:
+            if await reach.asked(owed.anything_due) and await broker.ready(stage) <= READY_MOST:
                 await ring(broker, stage, await owed.ring_due(most=RING_MOST))
         except Unavailable as error:
             log.warning("sweeper waits", stage=stage, error=str(error))

@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+from collections.abc import Mapping
 
+import httpx2
 import pytest
 
 from shared.ids import new_id
@@ -33,8 +35,29 @@ async def all_ready(stack: Stack) -> bool:
     return not any([await one.why_not() for one in stack.every()])
 
 
-async def not_ready(one: Running) -> bool:
-    return await one.why_not() is not None
+async def answer(one: Running, path: str) -> str:
+    async with httpx2.AsyncClient(trust_env=False, timeout=5) as client:
+        return (await client.get(f"http://127.0.0.1:{one.port}{path}")).raise_for_status().text
+
+
+async def not_ready(stack: Stack, reasons: Mapping[str, str | None]) -> bool:
+    """Whether each service says just that of itself; None: it can work."""
+    said = {name: await stack.one(name).why_not() for name in reasons}
+    return said == reasons
+
+
+WITHOUT_POSTGRES = {
+    "ingest": "the database is away",
+    "guard": "the database is away",
+    "agent": "the agent does not hold its worker number",
+    "dispatch": "dispatch does not hold its worker number",
+}
+WITHOUT_RABBITMQ = {
+    "ingest": None,  # it answers 200 all the same: rows owe the work
+    "guard": "the guard's queue does not feed it",
+    "agent": "the agent's queue does not feed it",
+    "dispatch": "dispatch's queue does not feed it",
+}
 
 
 class TestRabbitMQ:
@@ -62,7 +85,7 @@ class TestRabbitMQ:
         await stack.start()
         senders = await write(stack, shop, 15)
         await own_servers.rabbitmq.kill()
-        await eventually(lambda: not_ready(stack.one("guard")), within_s=30)
+        await eventually(lambda: not_ready(stack, WITHOUT_RABBITMQ), within_s=30)
         senders += await write(stack, shop, 15)
         await own_servers.rabbitmq.start()
         senders += await write(stack, shop, 15)
@@ -178,7 +201,8 @@ class TestPostgres:
         await own_servers.postgres.stop()
         statuses = [await stack.say(shop, "sim", "sim-down", "hello", message="down-1") for _ in range(2)]
         assert statuses == [503, 503]
-        await eventually(lambda: not_ready(stack.one("ingest")), within_s=20)
+        await eventually(lambda: not_ready(stack, WITHOUT_POSTGRES), within_s=20)
+        assert [await answer(one, "/healthz") for one in stack.every()] == ["alive\n"] * 4
         await own_servers.postgres.start()
         await eventually(lambda: taken(stack, shop), within_s=60)
         await stack.answered(["sim-down"])
