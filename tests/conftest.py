@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from tests.support.nodes import ServersUnavailableError
 from tests.support.servers import Postgres, RabbitMQ, Servers
 
 TEST_SECONDS = 90
+CONTAINERS = "tests/containers/"
 DESK: pytest.StashKey[Desk] = pytest.StashKey()
 DESK_SERVER: pytest.StashKey[DeskServer] = pytest.StashKey()
 LINES: pytest.StashKey[log_scan.Lines] = pytest.StashKey()
@@ -81,6 +82,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if isinstance(desk, OwnDesk):
         for note in desk.bringer.notes:
             terminalreporter.write_line(f"server: {note}")
+    if why := left_out(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(f"NOT RUN: the tests of the stack in containers, as {why}", red=True)
+
+
+def left_out(skipped: Iterable[pytest.TestReport]) -> str | None:
+    """Why this machine could not run the tests in containers; None when it ran them, or none was asked for."""
+    reasons = [
+        str(one.longrepr[2])
+        for one in skipped
+        if CONTAINERS in one.nodeid and isinstance(one.longrepr, tuple)
+    ]
+    return reasons[0].removeprefix("Skipped: ") if reasons else None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -85,9 +85,9 @@ async def place(
     composed.watch()
     try:
         began = time.monotonic()
-        await composed.compose("build", "--quiet", within_s=420)
+        await composed.compose("build", "--quiet", "init", within_s=180)
         built = time.monotonic()
-        await composed.compose("up", "--detach", "--no-build", "--wait", *CORE, *WATCHING, within_s=150)
+        await composed.compose("up", "--detach", "--no-build", "--wait", *CORE, *WATCHING, within_s=100)
         up = time.monotonic()
         desk.note(f"compose: image built in {built - began:.0f} s, stack healthy {up - built:.0f} s later")
         async with contextlib.AsyncExitStack() as opened:

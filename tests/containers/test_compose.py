@@ -14,7 +14,7 @@ from tests.support.composed import CORE, FILES, WATCHING, docker
 from tests.support.desk import Desk
 from tests.support.eventually import eventually
 
-pytestmark = [pytest.mark.stack, pytest.mark.xdist_group("compose"), pytest.mark.time_limit(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.xdist_group("compose"), pytest.mark.time_limit(280)]
 
 EVERY_S = 0.05
 ASKS = "How much is a filling?"
@@ -47,7 +47,7 @@ class Load:
 
     async def answered_once(self) -> None:
         """Each customer whose message was taken has one reply; who else has one, has no more."""
-        await self.place.stack.answered(self.accepted)
+        await self.place.stack.answered(self.accepted, within_s=120)
         assert all(len(got) <= 1 for got in (await self.place.stack.all_replies(self.others)).values())
 
 
