@@ -158,6 +158,12 @@ def _two_agents() -> Trial:
     return TwoAgents()
 
 
+def _scaling() -> Trial:
+    from tests.bench.scaling import Scaling
+
+    return Scaling()
+
+
 ENTRIES: dict[str, Entry] = {
     ratios.FLOOR: ChainEntry(_floor, probe=5_000),
     ratios.LEEWAY: ChainEntry(_leeway, probe=1_000),
@@ -171,5 +177,6 @@ ENTRIES: dict[str, Entry] = {
     ratios.WEB_WHATSAPP: WebEntry(_web_whatsapp),
     "slow model": TrialEntry(_slow_model),
     "two agents": TrialEntry(_two_agents),
+    "scaling": TrialEntry(_scaling),
 }
 """In the order in which a round runs them. Peers are not paced at 200/s: some can't do it everywhere."""

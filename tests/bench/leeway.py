@@ -7,7 +7,7 @@ conversation of its own, made and answered once beforehand.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from tests.bench.driver import RequestFactory, drive
@@ -69,17 +69,7 @@ class LeewayContestant:
 
     async def run_paced(self, label: str, rate: float, seconds: float) -> Pace:
         """See `Contestant`: from the moment the webhook was due to the send at the channel."""
-        people = await self._people(max(1, round(rate * seconds)))
-        mark = await self.stack.database.fetchrow(MARK_SQL)
-        due = await self.stack.pace(people, rate)
-        await self.stack.until_done()
-        rows = await self.stack.database.fetch(SENT_SQL, mark["at"])
-        sent = {row["user_id"]: float(row["at"]) for row in rows}
-        return pace_of(
-            label,
-            rate,
-            [(sent[number_of(person)] - at) * 1000 for person, at in zip(people, due, strict=True)],
-        )
+        return await paced(self.stack, await self._people(max(1, round(rate * seconds))), label, rate)
 
     async def teardown(self) -> None:
         """See `Contestant`."""
@@ -94,6 +84,17 @@ class LeewayContestant:
         people = list(range(self._next, self._next + count))
         self._next += count
         return people
+
+
+async def paced(stack: LeewayStack, people: Sequence[int], label: str, rate: float) -> Pace:
+    """A message of each of them, `rate` a second, until all are answered: from the moment its webhook was due to the send."""
+    mark = await stack.database.fetchrow(MARK_SQL)
+    due = await stack.pace(people, rate)
+    await stack.until_done()
+    rows = await stack.database.fetch(SENT_SQL, mark["at"])
+    sent = {row["user_id"]: float(row["at"]) for row in rows}
+    latencies_ms = [(sent[number_of(person)] - at) * 1000 for person, at in zip(people, due, strict=True)]
+    return pace_of(label, rate, latencies_ms)
 
 
 class LeewayWebhook:

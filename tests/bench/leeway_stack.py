@@ -29,6 +29,7 @@ from tests.bench.leeway_requests import PHONE_NUMBER_ID, sim_requests
 from tests.bench.processes import Crew, wait_until
 from tests.bench.servers import Servers
 from tests.bench.web import free_port
+from tests.support.servers import NOTHING
 
 SERVICES = ("ingest", "guard", "agent", "dispatch")
 QUEUES = tuple(f"leeway.{dead}{stage}" for dead in ("", "dead.") for stage in SERVICES[1:])
@@ -102,7 +103,7 @@ class LeewayStack:
         """Schema, business, processes. Returns when ingest takes webhooks."""
         self._servers = servers
         await self._delete_queues()
-        await self._as_admin(f"create database {self._run}")
+        await self._as_admin(f"create database {self._run} template {NOTHING}")
         url = f"{servers.urls.database.rpartition('/')[0]}/{self._run}"
         settings = Settings(database_url=url, amqp_url=servers.urls.amqp, secret_key=new_key())  # type: ignore[arg-type]
         await self._prepare(settings, url)

@@ -126,6 +126,11 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+def rate_between(ended: Sequence[float], *, first: int, last: int) -> float:
+    """Turns a second, from the end of the turn that is `first` by its end (1: the earliest) to that of the `last`."""
+    return (last - first) / (ended[last - 1] - ended[first - 1])
+
+
 def median_of(samples: Sequence[Sample]) -> Sample:
     """Each field's median; a pace counts when every repeat ran it."""
     shared = [

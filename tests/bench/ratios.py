@@ -21,6 +21,10 @@ OVERHEAD_MS = "overhead"
 TURNS_RATE = "turns rate"
 VIOLATIONS = "violations"
 STALL_S = "stall"
+AGENTS_RATE = "turns a second, agents: {}"
+GROWTH = "growth"
+GROWTH_SPREAD = "spread of growth"
+HALF_LOAD_MS = "overhead at half load"
 REST_PSS = "PSS at rest: {}"
 REST_RSS = "RSS at rest: {}"
 REST_CPU = "CPU at rest: {}"
@@ -125,6 +129,10 @@ FIGURES = (
     FigureRule("P7", "turns of 0.1 s by two agents ÷ ideal, rate", TURNS_RATE, "", at_least(0.6), at_least(0.85)),
     FigureRule("P7", "violations of order, of one at a time, of once", VIOLATIONS, "", at_most(0), at_most(0)),
     FigureRule("P7", "SIGKILL of one agent to the last of its turns answered", STALL_S, "s", at_most(5), at_most(1)),
+    *(FigureRule("–", f"turns of a model of 1.0 s, 25 at once an agent, agents: {agents}", AGENTS_RATE.format(agents), "/s") for agents in (1, 2, 4)),
+    FigureRule("–", "4 agents ÷ 1 agent, rate", GROWTH, "", end=at_least(3.6)),
+    FigureRule("–", "spread of that over its rounds", GROWTH_SPREAD, "%"),
+    FigureRule("–", "added to a model of 1.0 s, p95 at half of 4 agents' rate", HALF_LOAD_MS, "ms", end=at_most(150)),
     *(FigureRule("P9", f"memory (PSS) at rest: {name}", REST_PSS.format(name), "MiB", at_most(120), at_most(100)) for name in SERVICES),
     *(FigureRule("–", f"memory (RSS) at rest: {name}", REST_RSS.format(name), "MiB") for name in SERVICES),
     *(FigureRule("–", f"CPU at rest, of a core: {name}", REST_CPU.format(name), "%", at_most(2), at_most(2)) for name in SERVICES),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.bench import ratios
 from tests.bench.as_json import as_json
-from tests.bench.model import Pace, Report, Result, Sample
+from tests.bench.model import Pace, Report, Result, Sample, rate_between
 from tests.bench.ratios import at_least, at_most, lines
 
 
@@ -76,3 +76,13 @@ def test_json_says_of_each_column_whether_it_is_reached() -> None:
 def test_every_figure_of_a_trial_has_a_line() -> None:
     names = {rule.figure for rule in ratios.FIGURES}
     assert {ratios.OVERHEAD_MS, ratios.TURNS_RATE, ratios.VIOLATIONS, ratios.STALL_S} <= names
+    assert {ratios.GROWTH, ratios.GROWTH_SPREAD, ratios.HALF_LOAD_MS} <= names
+
+
+def test_a_rate_is_taken_between_turns_so_that_waves_of_them_do_not_blur_it() -> None:
+    waves = [float(wave) for wave in range(1, 11) for _ in range(25)]
+    assert rate_between(waves, first=50, last=200) == pytest.approx(25)
+    late = [*waves[:225], *(20.0 for _ in range(25))]
+    assert rate_between(late, first=50, last=200) == pytest.approx(25), (
+        "the end, where slots run dry, is not counted"
+    )
