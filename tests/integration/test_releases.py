@@ -1,15 +1,19 @@
 """Today's schema still serves the release before it: while an installation is upgraded, its services run on both sides."""
 
 import re
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
+from shared.database import migrate as migrations
 from shared.database.pool import _settings
 from shared.settings import Timeouts
+from tests.integration.test_queries import LOAD
 from tests.support.releases import PastQuery, queries_of, releases
 
 pytestmark = pytest.mark.postgres
@@ -69,3 +73,53 @@ async def test_a_change_that_breaks_the_release_before_is_found(
     await connections["none"].execute(change)
     queries = queries_of(releases()[-1])
     assert any([await why_not(connections[query.role], query) for query in queries])
+
+
+FIRST = 3  # the last migration of the first release
+
+
+@pytest.fixture
+async def first_release(
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Any]:
+    """A database of the first release with rows in every table and state, over its owner's connection."""
+    folder = tmp_path / "migrations"
+    folder.mkdir()
+    for path in sorted(migrations.PIPELINE.glob("*.sql"))[:FIRST]:
+        shutil.copy(path, folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "PIPELINE", folder)
+        await migrations.migrate(empty_database_url)
+    owner = await asyncpg.connect(empty_database_url, server_settings={"search_path": "leeway, pg_temp"})
+    await owner.execute(LOAD.replace("generate_series(1, 3000)", "generate_series(1, 60)"))
+    yield owner
+    await owner.close()
+
+
+async def columns_of(owner: Any) -> list[tuple[str, str]]:
+    rows = await owner.fetch(
+        "select table_name, column_name from information_schema.columns "
+        "where table_schema = 'leeway' and table_name <> 'schema_migration' order by 1, ordinal_position"
+    )
+    return [tuple(row) for row in rows]
+
+
+async def contents(owner: Any, columns: list[tuple[str, str]]) -> dict[str, tuple[int, str]]:
+    """Of each table: how many rows, and a digest of them all in those columns."""
+    found = {}
+    for table in dict.fromkeys(table for table, _ in columns):
+        named = ", ".join(f"x.{column}" for of, column in columns if of == table)
+        query = f"select count(*), md5(coalesce(string_agg(r, ',' order by r), '')) from (select row({named})::text as r from {table} x) rows"
+        found[table] = tuple((await owner.fetch(query))[0])
+    return found
+
+
+async def test_no_row_of_the_first_release_is_lost_or_changed_by_an_upgrade(
+    first_release: Any, empty_database_url: str
+) -> None:
+    columns = await columns_of(first_release)
+    before = await contents(first_release, columns)
+    assert sum(count for count, _ in before.values()) > 1_000
+    applied = await migrations.migrate(empty_database_url)
+    assert applied[0].number == FIRST + 1
+    assert await contents(first_release, columns) == before
