@@ -25,6 +25,7 @@ from shared.telemetry.metrics import (
     labels,
 )
 from shared.telemetry.metrics.declared import Declared
+from tests.support.metrics_page import PAGE, page
 
 LABELS_ALLOWED = {
     "business", "channel", "outcome", "verdict", "reason", "engine", "provider", "model", "iteration", "kind", "state", "stage",
@@ -109,3 +110,9 @@ def test_a_process_shows_its_metrics_as_prometheus_reads_them() -> None:
 def test_a_member_of_a_union_is_a_label_in_words() -> None:
     assert kind_of(Accepted(provider_id=None)) == "accepted"
     assert kind_of(PromptIsTheAnswer()) == "prompt_is_the_answer"
+
+
+def test_the_page_of_metrics_is_what_is_declared() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "write it anew: .venv/bin/python -m tests.support.metrics_page"
+    )

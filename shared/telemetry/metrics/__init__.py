@@ -104,7 +104,7 @@ def refusal_of(code: str | None) -> str:
 
 
 def _metrics() -> Iterator[tuple[str, Metric[Any]]]:
-    for owner in reversed(Metrics.__mro__):
+    for owner in Metrics.__mro__:
         for name, value in vars(owner).items():
             if isinstance(value, Metric):
                 yield name, value
