@@ -143,7 +143,7 @@ async def _why_not(database: Database, dead: UUID) -> str:
     if row["stage"] == Stage.DISPATCH:
         if row["may_have_arrived"]:
             return "it may have arrived, so it is not sent again; drop it, and ask the customer"
-        return f"the reply is no longer a draft of that kind (it is {row['reply_state']}); drop it"
+        return f"the reply is no longer a draft (it is {row['reply_state']}); drop it"
     return "the conversation went on since; drop it"
 
 

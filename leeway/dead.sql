@@ -8,7 +8,7 @@ where d.settled_at is null order by d.died_at limit $1
 -- One of them, settled or not, with what decides whether it can be tried again. Only for the sentence; `retry_…` tests it again, under the lock.
 -- $1 dead id uuid
 select d.stage, d.settled_at, d.settled_how, s.state, s.opted_out_at is not null as opted_out, h.reason as handoff_reason, o.state as reply_state,
-  exists (select from send_attempt a where a.outbound = o.id and a.state in ('sending', 'unknown', 'undecided', 'retried')) as may_have_arrived
+  o.reason is not distinct from 'may_have_arrived' or exists (select from send_attempt a where a.outbound = o.id and a.state in ('sending', 'unknown', 'undecided', 'retried')) as may_have_arrived
 from dead d join conversation_state s on s.conversation = d.conversation
   left join handoff h on h.conversation = d.conversation and h.epoch = s.handoff_epoch
   left join outbound o on o.id = d.subject and d.stage = 'dispatch'
@@ -60,11 +60,12 @@ released as (
 update dead d set settled_at = now(), settled_how = 'retried' from locked l, row where d.id = l.id and row.conversation = l.conversation returning d.id
 
 -- name: retry_dispatch
--- The draft is queued again, in its next round: a person decided. One that may have arrived is not: nothing is sent twice by guessing.
+-- The draft is queued again, in its next round: a person decided, whether dispatch failed on it or the provider refused our request. One that may
+-- have arrived is not: nothing is sent twice by guessing.
 -- $1 dead id uuid
 with locked as materialized (
   select d.id, d.subject, s.conversation, s.handoff_epoch from dead d join conversation_state s on s.conversation = d.conversation join outbound o on o.id = d.subject
-  where d.id = $1 and d.stage = 'dispatch' and d.settled_at is null and s.opted_out_at is null and o.state = 'draft' and o.reason = 'processing_failed'
+  where d.id = $1 and d.stage = 'dispatch' and d.settled_at is null and s.opted_out_at is null and o.state = 'draft' and o.reason is distinct from 'may_have_arrived'
     and not exists (select from send_attempt a where a.outbound = o.id and a.state in ('sending', 'unknown', 'undecided', 'retried'))
   order by s.conversation for no key update of s, o, d),
 row as (

@@ -2,6 +2,7 @@
 among the dead."""
 
 import asyncio
+from pathlib import Path
 
 import aio_pika
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from shared.tickets import Stage
 from shared.topology import DEAD_QUEUE, EXCHANGE, WORK_QUEUE
 from tests.support.brokers import raw_channel
+from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
 from tests.support.stack import ECHO, Running, Shop, Stack
 
@@ -83,12 +85,12 @@ async def no_longer_queued(stack: Stack) -> bool:
     return [row["state"] for row in rows] in (["unknown"], ["draft"])
 
 
-async def all_answered(stack: Stack, senders: list[str]) -> bool:
-    return all([bool(await stack.replies(sender)) for sender in senders])
+async def all_answered(stack: Stack, senders: list[str], *, count: int = 1) -> bool:
+    return all([len(await stack.replies(sender)) >= count for sender in senders])
 
 
-async def test_a_turn_that_raises_every_time_goes_to_people(stack: Stack) -> None:
-    """DUP-11: one apology at most, and an operator's task."""
+async def test_a_turn_that_raises_every_time_goes_to_people(stack: Stack, tmp_path: Path) -> None:
+    """DUP-11: one apology at most, and an operator's task: who tries it again when the agent works gets it answered, once."""
     shop = await stack.shop()
     await stack.start(agent=ECHO)
     for _ in range(4):
@@ -98,7 +100,19 @@ async def test_a_turn_that_raises_every_time_goes_to_people(stack: Stack) -> Non
     await eventually(lambda: handed_over(stack), within_s=60)
     await stack.settled()
     assert len(await stack.replies("boom")) == 1
-    assert [row["stage"] for row in await stack.ask("select stage from leeway.dead")] == ["agent"]
+    (dead,) = await stack.ask("select id, stage from leeway.dead")
+    assert dead["stage"] == "agent"
+
+    await stack.one("agent").stop()
+    healthy = stack.make("agent")
+    healthy.start()
+    await healthy.ready()
+    env = environment(LEEWAY_DATABASE_URL=stack.database_url)
+    retried = await leeway("dead", "retry", str(dead["id"]), cwd=tmp_path, env=env)
+    assert retried.code == 0, retried.err
+    await eventually(lambda: all_answered(stack, ["boom"], count=2), within_s=30)
+    await stack.settled()
+    assert len(await stack.replies("boom")) == 2
 
 
 UNREADABLE = {

@@ -137,6 +137,23 @@ async def test_a_reply_is_queued_in_its_next_round(rows: Ground) -> None:
     assert row["ring_at"] is not None
 
 
+async def test_a_reply_that_the_provider_refused_as_our_mistake_is_queued_too(rows: Ground) -> None:
+    """After the mistake was mended: the draft's reason is what the provider said."""
+    outbound, letter = await given_up_reply(rows)
+    await rows.set("outbound", {"id": outbound}, reason="the callback answered 400")
+    assert await _retry(rows.database, letter) is None
+    assert (await rows.row("outbound", id=outbound))["state"] == "queued"
+
+
+async def test_a_reply_that_a_restored_back_up_knows_as_not_sent_is_not_sent_by_guessing(
+    rows: Ground,
+) -> None:
+    outbound, letter = await given_up_reply(rows)
+    await rows.set("outbound", {"id": outbound}, reason="may_have_arrived")
+    assert "may have arrived" in str(await _retry(rows.database, letter))
+    assert (await rows.row("outbound", id=outbound))["state"] == "draft"
+
+
 async def test_a_reply_that_may_have_arrived_is_not_sent_again(rows: Ground) -> None:
     outbound, letter = await given_up_reply(rows)
     await rows.attempt(outbound, state="retried")
