@@ -33,8 +33,7 @@ class DirectedModel:
         self._usual = usual
 
     async def complete(self, request: Request, *, timeout_s: float) -> Answer:
-        last = request.messages[-1]
-        said = last.text if isinstance(last, UserText) else ""
+        said = _directed_by(request)
         if said.startswith("raise"):
             raise RuntimeError("told to")
         if said.startswith("die once"):
@@ -58,6 +57,14 @@ class DirectedModel:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def _directed_by(request: Request) -> str:
+    """The customer's newest words that direct; a result of a tool is answered by the rules."""
+    if not isinstance(request.messages[-1], UserText):
+        return ""
+    said = [message.text for message in request.messages if isinstance(message, UserText)]
+    return next((text for text in reversed(said) if text.startswith((PREFIX, "raise", "die once"))), "")
 
 
 async def wired(parts: Parts) -> tuple[Service, ASGIApp | None]:
