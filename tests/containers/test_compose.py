@@ -201,9 +201,14 @@ async def test_ops_06_a_stop_under_load_ends_everybody_in_time_and_loses_nothing
 @pytest.mark.parametrize(
     "env", [[], ["--env-file", ".env.example"]], ids=["without .env", "with the example"]
 )
-@pytest.mark.parametrize("profile", [[], ["--profile", "observability"]], ids=["core", "all"])
-async def test_the_file_is_clean(why_not: str | None, env: Sequence[str], profile: Sequence[str]) -> None:
+@pytest.mark.parametrize(
+    "more",
+    [[], ["--profile", "observability"], ["--file", "compose.override.example.yaml"]],
+    ids=["core", "all", "for development"],
+)
+async def test_the_file_is_clean(why_not: str | None, env: Sequence[str], more: Sequence[str]) -> None:
     if why_not:
         pytest.skip(why_not)
-    ended = await docker("compose", *env, "--file", str(FILES[0]), *profile, "config", "--quiet", within_s=60)
+    file = ["--file", str(FILES[0])]
+    ended = await docker("compose", *env, *file, *more, "config", "--quiet", within_s=60)
     assert (ended.code, ended.out, ended.err) == (0, "", "")
