@@ -7,7 +7,7 @@ import pytest
 
 from shared.ids import new_id
 from tests.support.hooks import ADDRESS, Hooks, hooks_on
-from tests.support.series import Series, series_of, strays
+from tests.support.series import Series, series_of, strays, total
 
 pytestmark = pytest.mark.postgres
 
@@ -66,3 +66,4 @@ async def test_requests_to_an_account_that_there_is_make_a_series_a_status(hooks
     assert len(after) == len(before)
     outcomes = {dict(one.labels)["outcome"] for one in after if one.name == "leeway_webhooks_total"}
     assert outcomes == {"400", "401"}
+    assert total(after, "leeway_webhook_seconds_count", channel="sim") == 102, "each is timed"

@@ -53,6 +53,7 @@ class MemoryOutbox:
         self.buried: list[tuple[OutboundId, str]] = []
         self.dead: list[OutboundId] = []
         self.asked_for: dict[MessageId, Courtesy] = {}
+        self.customers_waited: dict[OutboundId, timedelta] = {}  # for what their first part answers
         self.away = False
 
     def new(self, conversation: ConversationId | None = None, **fields: Any) -> OutboundId:
@@ -189,6 +190,7 @@ class MemoryOutbox:
             by_template=by_template,
             in_handoff=reply.in_handoff,
             tries=reply.tries,
+            waited=reply.waited,
         )
 
     def _settled(self, one: Settlement) -> Stored:
@@ -210,7 +212,9 @@ class MemoryOutbox:
              if other.state == "queued" and other.reply.conversation == one.claimed.conversation
              and other is not kept), None,
         )  # fmt: skip
-        return Stored(current=current, following=following)
+        taken = bool(one.settled.rank) and one.claimed.part == one.claimed.round == 1
+        waited = self.customers_waited.get(one.claimed.outbound) if taken else None
+        return Stored(current=current, following=following, answered_after=waited)
 
     def _learnt(self, one: Settlement) -> None:
         """What holds for all replies to this person from now on."""

@@ -148,6 +148,28 @@ async def test_verdicts_and_handoffs_are_counted_by_reason(desk: Desk) -> None:
     assert value("leeway_handoffs_total", {"business": "clinic", "reason": "handoff_requested"}) == 1
 
 
+async def test_how_long_the_oldest_message_waited_is_measured_when_it_is_judged(desk: Desk) -> None:
+    conversation, now = desk.conversations.new(), desk.conversations.now
+    for seconds in (9, 4):
+        desk.conversations.wrote(conversation, received_at=now - timedelta(seconds=seconds))
+    await desk.guard.claim([conversation])
+    value = desk.metrics.registry.get_sample_value
+    assert value("leeway_queue_wait_seconds_sum", {"stage": "guard"}) == 9
+    assert value("leeway_queue_wait_seconds_count", {"stage": "guard"}) == 1
+
+
+@pytest.mark.parametrize(("reached", "hits"), [(True, 1), (False, None)], ids=["reached", "not reached"])
+async def test_a_turn_that_a_day_s_cap_keeps_from_the_model_is_a_hit(
+    desk: Desk, reached: bool, hits: int | None
+) -> None:
+    conversation = desk.conversations.new(cap_reached=reached)
+    desk.conversations.wrote(conversation)
+    desk.conversations.wrote(conversation, "And tomorrow?")
+    await desk.guard.claim([conversation])
+    value = desk.metrics.registry.get_sample_value
+    assert value("leeway_cap_hits_total", {"business": "clinic", "cap": "day"}) == hits
+
+
 async def test_an_edit_of_what_waits_is_judged_and_written_with_its_new_text(desk: Desk) -> None:
     conversation = desk.conversations.new()
     original = desk.conversations.wrote(conversation, "Book at 10", channel_message_id="m1")
