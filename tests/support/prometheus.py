@@ -139,6 +139,7 @@ class InAContainer:
     def _container(self, directory: Path, program: str, arguments: Sequence[str]) -> Any:
         container = new_container(self._image).with_command(list(arguments)).with_tmpfs_mount("/data")
         container.with_volume_mapping(str(directory), str(directory), "ro")
+        container.with_env("TMPDIR", "/data")  # in memory: promtool syncs much to disk
         return container.with_kwargs(entrypoint=[program], network_mode="host", working_dir=str(directory))
 
 
