@@ -36,14 +36,19 @@ app = typer.Typer(rich_markup_mode="rich", add_completion=False)
 @app.command(
     epilog="[bold]Examples[/]\n\nleeway restore /srv/backups/leeway-2026-12-01.dump — services stopped, database empty\n\n"
     "leeway restore leeway.dump --data /srv/leeway — for a `leeway up`; put its secret.key there too\n\n"
-    "leeway restore --loaded — pg_restore was run by hand: bring it up to date and decide about replies"
+    "By hand, where the programs are elsewhere: leeway restore --prepare, then pg_restore, then leeway restore --loaded"
 )
 def restore(
     file: Annotated[
         Path | None, typer.Argument(help="What `leeway backup` wrote, or - for standard input.")
     ] = None,
     *,
-    loaded: Annotated[bool, typer.Option("--loaded", help="The rows are there already.")] = False,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Only make the two roles, for who runs pg_restore.")
+    ] = False,
+    loaded: Annotated[
+        bool, typer.Option("--loaded", help="The rows are there: bring them up to date, see to replies.")
+    ] = False,
     send: Annotated[
         bool,
         typer.Option(
@@ -55,14 +60,20 @@ def restore(
     data: Data = DIRECTORY,
 ) -> None:
     """Fill an empty database from a back-up. Replies that it knows as not sent become drafts: they may have been sent since."""
-    if (file is None) is not loaded:
-        raise typer.BadParameter("name a file, or say --loaded")
+    if [file is not None, prepare, loaded].count(True) != 1:
+        raise typer.BadParameter("name a file, or say --prepare or --loaded")
     if file is not None and file != STANDARD_OUTPUT and not file.is_file():
         raise Misconfigured(f"There is no file {file}.")
     who = actor(by)
     with reached(data, new=not loaded) as place:
-        if file is not None:
+        if not loaded:
             asyncio.run(_made_ready(place.url))
+        if prepare:
+            console.print(
+                "The roles are there, and nothing else; now: pg_restore --single-transaction --no-owner …"
+            )
+            return
+        if file is not None:
             with console.status("Reading the back-up…"):
                 _load(file, place.url)
         held = asyncio.run(_settled(place.url, by=who, send=send))

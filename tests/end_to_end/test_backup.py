@@ -3,9 +3,11 @@ sent goes out again."""
 
 import asyncio
 import signal
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from pydantic import SecretStr
 
@@ -14,6 +16,7 @@ from shared.ids import new_id
 from shared.secrets import new_key
 from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
+from tests.support.factories import ground
 from tests.support.servers import Postgres, RabbitMQ
 from tests.support.stack import ECHO, Shop, Stack
 
@@ -149,8 +152,6 @@ async def test_a_back_up_of_a_newer_postgres_is_told(empty_database_url: str, tm
 
 async def counted(url: str) -> dict[str, Any]:
     """Rows by table, but of the log that the restoring itself wrote."""
-    import asyncpg
-
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch(
@@ -161,6 +162,56 @@ async def counted(url: str) -> dict[str, Any]:
             for row in tables
             if not row["name"].startswith("leeway.audit_")
         }
+    finally:
+        await connection.close()
+
+
+async def test_replies_that_were_due_are_held_after_rows_were_loaded_by_hand(
+    database_url: str, tmp_path: Path
+) -> None:
+    """After pg_restore, or a recovery to a moment. What is to go out later has not gone out yet."""
+    async with ground(database_url) as rows:
+        conversation = await rows.conversation()
+        due = await rows.outbound(conversation, "due")
+        later = await rows.outbound(
+            conversation, "tomorrow", not_before=await rows.now() + timedelta(days=1), origin_kind="reminder"
+        )
+        sent = await rows.outbound(conversation, "sent", state="sent")
+        version = (await rows.state(conversation))["version"]
+        env = environment(LEEWAY_DATABASE_URL=database_url)
+        ended = await leeway("restore", "--loaded", cwd=tmp_path, env=env)
+        assert ended.code == 0, ended.err
+        assert "1 replies of" in ended.out
+        found = {row["id"]: (row["state"], row["reason"]) for row in await rows.rows("outbound")}
+        assert found == {due: ("draft", "may_have_arrived"), later: ("queued", None), sent: ("sent", None)}
+        assert (await rows.state(conversation))["version"] > version
+
+        await rows.set("outbound", {"id": due}, state="queued", reason=None)
+        assert (await leeway("restore", "--loaded", "--send", cwd=tmp_path, env=env)).code == 0
+        assert (await rows.row("outbound", id=due))["state"] == "queued"
+
+
+async def test_a_database_is_prepared_for_pg_restore_unless_it_holds_an_installation(
+    database_url: str, tmp_path: Path
+) -> None:
+    env = environment(LEEWAY_DATABASE_URL=database_url)
+    ended = await leeway("restore", "--prepare", cwd=tmp_path, env=env)
+    assert ended.code == 0, ended.err
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await counted_businesses(database_url)
+    assert (await leeway("migrate", cwd=tmp_path, env=env)).code == 0
+    async with ground(database_url) as rows:
+        await rows.business()
+    again = await leeway("restore", "--prepare", cwd=tmp_path, env=env)
+    assert again.code == 1
+    assert "There is an installation in that database already" in again.err
+    assert await counted_businesses(database_url) == 1
+
+
+async def counted_businesses(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval("select count(*) from leeway.business"))
     finally:
         await connection.close()
 
@@ -186,8 +237,8 @@ async def test_a_user_who_does_not_see_all_rows_makes_no_back_up(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("restore",), 2, "name a file, or say --loaded"),
-        (("restore", "x.dump", "--loaded"), 2, "name a file, or say --loaded"),
+        (("restore",), 2, "name a file, or say --prepare or --loaded"),
+        (("restore", "x.dump", "--loaded"), 2, "name a file, or say --prepare or --loaded"),
         (("restore", "x.dump"), 1, "There is no file x.dump."),
         (("backup", "x.dump", "--data", "nowhere"), 1, "no `leeway up` is running on nowhere"),
     ],
