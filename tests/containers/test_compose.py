@@ -139,6 +139,17 @@ async def test_doctor_finds_nothing_to_fix(place: Place) -> None:
     assert "FIX" not in await place.composed.leeway("doctor")
 
 
+async def test_a_back_up_is_one_command(place: Place) -> None:
+    """As docs/operations.md has it; pg_dump says so itself when it is whole."""
+    began = ("exec", "-T", "ingest", "sh", "-c", "leeway backup - | head -c 5; leeway backup /tmp/whole")
+    assert await place.composed.compose(*began) == "PGDMP"
+    listed = "pg_restore --list /tmp/whole"
+    path = "PATH=$(echo /usr/lib/postgresql/*/bin | tr ' ' :):$PATH"
+    assert "TABLE DATA leeway inbound_message" in await place.composed.compose(
+        "exec", "-T", "ingest", "sh", "-c", f"{path}; {listed}"
+    )
+
+
 # What it does
 
 
