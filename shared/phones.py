@@ -21,8 +21,10 @@ def e164(text: str) -> str | None:
         return None
     text = _OLD_MEXICAN.sub(r"+52\1", re.sub(r"[\s().-]", "", text))
     number = _read(text)
+    if number is None or number == text:
+        return number
     # Read once more: noughts are dropped one by one.
-    return number if number is not None and _read(number) == number else None
+    return number if _read(number) == number else None
 
 
 def _read(text: str) -> str | None:

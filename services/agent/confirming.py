@@ -58,9 +58,8 @@ class Confirming:
 
     def meets(self, turn: Turn) -> Meeting:
         """What the turn's words or its press mean to the pending action; most turns meet none."""
-        meeting = meet(
-            turn.pending, turn.taken, _answer(turn, turn.taken), said_since=turn.said_since_the_prompt
-        )
+        answer = _answer(turn, turn.taken, asked=turn.pending is not None)
+        meeting = meet(turn.pending, turn.taken, answer, said_since=turn.said_since_the_prompt)
         counted = turn.pending is not None or not isinstance(meeting, NewRequest)
         # What a confirmation came to is counted when it has.
         if counted and not isinstance(meeting, Confirmed):
@@ -206,8 +205,8 @@ class Confirming:
         return tool_of(self._packs.get(turn.business.pack), pending.tool)
 
 
-def _answer(turn: Turn, taken: Taken) -> Answer:
-    return match(taken.spoken, [load(name) for name in turn.business.locales])
+def _answer(turn: Turn, taken: Taken, *, asked: bool = True) -> Answer:
+    return match(taken.spoken, [load(name) for name in turn.business.locales], asked=asked)
 
 
 def _pending(turn: Turn) -> Pending:

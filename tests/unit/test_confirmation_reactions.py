@@ -96,3 +96,23 @@ def test_a_yes_beside_a_reaction_confirms_nothing(yes: str) -> None:
 
 def test_a_text_longer_than_any_message_is_no_reaction() -> None:
     assert answer(f"Liked “{'x' * 5_000}”") is Answer.OTHER
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Liked “yes”"],
+        ["yes"],
+        ["no"],
+        ["yes", "Liked “yes”"],
+        ["no", "Liked “yes”"],
+        ["hello"],
+        ["👍"],
+        [""],
+        [],
+    ],
+    ids=str,
+)
+def test_where_nothing_was_asked_a_reaction_is_all_that_is_told_apart(texts: list[str]) -> None:
+    asked, unasked = (match(texts, [EN, RO], asked=asked) for asked in (True, False))
+    assert (unasked is Answer.REACTION) is (asked is Answer.REACTION)

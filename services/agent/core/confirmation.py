@@ -18,8 +18,9 @@ class Answer(StrEnum):
     OTHER = "other"  # a new request
 
 
-def match(fragments: Sequence[str], locales: Sequence[Locale]) -> Answer:
-    """The answer that a turn's whole text gives in any of the business's locales.
+def match(fragments: Sequence[str], locales: Sequence[Locale], *, asked: bool = True) -> Answer:
+    """The answer that a turn's whole text gives in any of the business's locales. Not `asked`: where there is no prompt, only
+    a reaction is told from everything else.
 
     `fragments` are the texts of the turn's messages in order, as they were typed: no label of a button, no
     quoted or forwarded text, no transcript. Each an explicit yes is a yes, each a no is a no; else only their
@@ -30,6 +31,8 @@ def match(fragments: Sequence[str], locales: Sequence[Locale]) -> Answer:
     said = [fragment for fragment in spoken if not _is_reaction(fragment, locales)]
     if not said:
         return Answer.REACTION if spoken else Answer.OTHER
+    if not asked and len(said) == len(spoken):
+        return Answer.OTHER
     answer = _answer(said, locales)
     return Answer.REACTION if answer is Answer.YES and len(said) < len(spoken) else answer
 
