@@ -56,13 +56,11 @@ class Place:
             error.add_note(await self.composed.evidence())
             raise
 
-    async def targets(self) -> list[dict[str, Any]]:
-        """What Prometheus scrapes, as it says."""
+    async def prometheus(self, path: str) -> Any:
+        """The data of an answer of its API."""
         async with httpx2.AsyncClient(trust_env=False, timeout=5) as client:
-            url = f"http://127.0.0.1:{self.composed.prometheus_port}/api/v1/targets?state=active"
-            answer = await client.get(url)
-        active: list[dict[str, Any]] = answer.json()["data"]["activeTargets"]
-        return active
+            answer = await client.get(f"http://127.0.0.1:{self.composed.prometheus_port}/api/v1/{path}")
+        return answer.json()["data"]
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,26 @@ async def test_the_image_has_nothing_that_installs_or_builds(place: Place) -> No
         assert "ModuleNotFoundError" in ended.err
 
 
+async def test_a_stop_is_heard_before_the_service_listens(place: Place) -> None:
+    """As the first process of a container it would not be, but for compose's `init`."""
+    name = f"{place.composed.project}-early"
+    run = ("run", "--detach", "--init", "--name", name, "--env", "LEEWAY_SECRET_KEY=none")
+    try:
+        await docker(*run, place.composed.image, "run", "guard", within_s=30)
+        await docker("stop", "--time", "10", name, within_s=30)
+        state = await docker("inspect", "--format", "{{.State.ExitCode}}", name, within_s=30)
+        assert state.out.strip() in ("0", "143")
+    finally:
+        await docker("rm", "--force", name, within_s=30)
+
+
+async def test_prometheus_has_its_rules(place: Place) -> None:
+    groups = (await place.prometheus("rules"))["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert rules
+    assert {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] == "err"} == {}
+
+
 async def test_each_container_reads_its_own_secrets_alone(place: Place) -> None:
     names = " ".join(one.name for one in SECRETS)
     look = f'cd /run/leeway; for name in {names}; do cat "$name" >/dev/null 2>&1 && echo "$name"; done; true'
@@ -176,7 +196,7 @@ async def test_agents_come_and_go_one_dies_and_the_broker_restarts_while_custome
 
 
 async def every_target_is_up(place: Place, *, agents: int = 1) -> bool:
-    targets = await place.targets()
+    targets = (await place.prometheus("targets?state=active"))["activeTargets"]
     jobs = [one["labels"]["job"] for one in targets if one["health"] == "up"]
     wanted = {"ingest", "guard", "agent", "dispatch", "rabbitmq", "postgres"}
     return len(jobs) == len(targets) and set(jobs) >= wanted and jobs.count("agent") == agents
