@@ -20,6 +20,7 @@ from services.guard import wiring as guard
 from services.ingest import wiring as ingest
 from shared.autonomy import Mode
 from shared.broker.memory import MemoryBroker
+from shared.broker.traced import traced
 from shared.clock import Shift, SystemClock
 from shared.database import open_pool
 from shared.database.migrate import migrate
@@ -30,7 +31,8 @@ from shared.packs import Pack, load_packs, migrations_of
 from shared.secrets import vault_of
 from shared.settings import Settings
 from shared.telemetry.metrics import Metrics
-from shared.work.observing import introduce
+from shared.telemetry.traces import Traces, configured_traces
+from shared.work.observing import introduce, release
 from shared.work.service import Parts, Service
 
 DEMO = NewBusiness(
@@ -70,11 +72,12 @@ async def one_process(
     shift: Shift | None = None,
     model: Model | None = None,
     rounds: agent.Rounds | None = None,
+    traces: Traces | None = None,
 ) -> AsyncIterator[OneProcess]:
     """Everything wired and migrated, with the demo business seeded; services are not run yet.
 
     `keeps`: the data matter after it. `shift` moves business time, for simulations. `model`: instead of the settings' one.
-    `rounds`: how often the agent looks what the clock has brought about.
+    `rounds`: how often the agent looks what the clock has brought about. `traces`: instead of the settings' own.
 
     Raises Misconfigured when another process uses the directory or a setting is wrong.
     """
@@ -85,7 +88,10 @@ async def one_process(
         )
         packs = load_packs()
         await migrate(url, packs=migrations_of(packs))
-        async with _wired(settings, packs, demo, shift=shift, model=model, rounds=rounds) as running:
+        told = traces or configured_traces(settings, service="up", version=release())
+        async with _wired(
+            settings, packs, demo, shift=shift, model=model, rounds=rounds, traces=told
+        ) as running:
             yield running
 
 
@@ -98,6 +104,7 @@ async def _wired(
     shift: Shift | None,
     model: Model | None,
     rounds: agent.Rounds | None,
+    traces: Traces,
 ) -> AsyncIterator[OneProcess]:
     url = settings.database_url.get_secret_value()
     metrics = Metrics()
@@ -110,7 +117,12 @@ async def _wired(
     )
     broker = MemoryBroker(tally=metrics.tally)
     parts = Parts(
-        settings=settings, clock=SystemClock(shift), broker=broker, database=database, metrics=metrics
+        settings=settings,
+        clock=SystemClock(shift),
+        broker=traced(broker, traces),
+        database=database,
+        metrics=metrics,
+        traces=traces,
     )
     introduce(metrics, database, service="up")
     services: list[Service] = []
@@ -140,6 +152,7 @@ async def _wired(
     finally:
         for service in services:  # also those that were never run; again is a no-op
             await service.close()
+        await traces.close()
         await broker.close()
         await database.close()
 

@@ -124,6 +124,9 @@ class Settings(BaseSettings):
     )
     prices: Annotated[Mapping[str, Tariff], NoDecode] = Field(default_factory=dict)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp_endpoint: Annotated[str, BeforeValidator(_without_slash)] = Field(
+        default="", pattern=r"^(https?://[^\s/]+(/\S*)?)?$", validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
+    )
 
     timeouts: Timeouts = Field(default_factory=Timeouts)
 
@@ -183,7 +186,7 @@ def load_settings(**overrides: object) -> Settings:
             overrides["timeouts"] = Timeouts.model_construct()  # to look at the others all the same
     try:
         files = [directory for directory in SECRET_FILES if directory.is_dir()] or None
-        settings = Settings(_secrets_dir=files, **overrides)  # type: ignore[arg-type]  # pydantic checks each of them
+        settings = Settings(_secrets_dir=files, **overrides)  # type: ignore[arg-type, call-arg]  # pydantic checks each of them
     except ValidationError as error:
         problems += _problems(error, "LEEWAY_")
     except SettingsError as error:  # a file that can't be read

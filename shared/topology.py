@@ -8,6 +8,9 @@ from typing import Final
 from shared.tickets import Stage
 
 EXCHANGE: Final = "leeway"
+NOTE_HEADER: Final = (
+    "leeway-traces"  # what a publisher sends beside a packet; who does not know it passes it over
+)
 DELIVERY_LIMIT: Final = 20  # explicit, since the default differs by version; it decides about no message
 QUEUE_ARGUMENTS: Final[dict[str, str | int]] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
 # Listing the dead delivers them and gives them back; from 4.0 on, twenty times of that would drop them.

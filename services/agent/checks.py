@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from services.agent.core.gate import Code
 from services.agent.core.turn import Turn
 from services.agent.ports import Turns
+from services.agent.spans import tool_span
 from shared.errors import Unavailable
 from shared.packs import Established, Proposal, Refusal, Tool, ToolContext
+from shared.telemetry.traces import UNTOLD, Traces
 
 ARGUMENT_CHARS_MAX = 8_192
 
@@ -23,22 +25,25 @@ log = structlog.get_logger(__name__)
 class Checks:
     """Each in a transaction of its own, as the tenant."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, traces: Traces = UNTOLD) -> None:
         self._turns = turns
+        self._traces = traces
 
     async def read(
         self, turn: Turn, tool: Tool, arguments: object, context: ToolContext
     ) -> Established | Refusal:
         read = tool.read
         assert read is not None, f"{tool.name} is declared a read and has none"
-        return await self._run(turn, context, lambda here: read(here, arguments))
+        with tool_span(self._traces, tool.name, "read"):
+            return await self._run(turn, context, lambda here: read(here, arguments))
 
     async def dry_run(
         self, turn: Turn, tool: Tool, arguments: object, context: ToolContext
     ) -> Proposal | Refusal:
         check = tool.check
         assert check is not None, f"{tool.name} is declared an action and has no check"
-        return await self._run(turn, context, lambda here: check(here, arguments))
+        with tool_span(self._traces, tool.name, "dry run"):
+            return await self._run(turn, context, lambda here: check(here, arguments))
 
     async def _run(
         self, turn: Turn, context: ToolContext, run: Callable[[ToolContext], Awaitable[Result | Refusal]]

@@ -9,6 +9,7 @@ from services.agent.ports import Commit, Committed, Turns
 from shared.broker.port import Broker
 from shared.ids import OutboundId
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.traces import UNTOLD, Traces
 from shared.tickets import Stage
 from shared.work.stage import rings
 
@@ -20,8 +21,17 @@ log = structlog.get_logger(__name__)
 class Committer:
     """`run` must run beside it."""
 
-    def __init__(self, *, turns: Turns, sealing: Sealing, broker: Broker, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        *,
+        turns: Turns,
+        sealing: Sealing,
+        broker: Broker,
+        metrics: Metrics,
+        traces: Traces = UNTOLD,
+    ) -> None:
         self._turns = turns
+        self._traces = traces
         self._sealing = sealing
         self._metrics = metrics
         self._rings = rings(broker, Stage.DISPATCH, most=RINGS_MOST)
@@ -46,4 +56,5 @@ class Committer:
         business = self._metrics.business(turn.business.slug)
         self._metrics.turns.labels(business, outcome if committed.live else "cut_off").inc()
         if outbound is not None:
+            self._traces.leave(Stage.DISPATCH, outbound, self._traces.here())
             self._rings.enqueue(outbound)

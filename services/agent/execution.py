@@ -14,19 +14,22 @@ from services.agent.performing import (
 )
 from services.agent.ports import Turns
 from services.agent.records import Place
+from services.agent.spans import tool_span
 from services.agent.steps import Ended, Outside, Result, Steps
 from services.agent.writing import call_outside
 from shared.errors import Unavailable
 from shared.packs import Pack, Proposal, Tool, ToolContext
+from shared.telemetry.traces import UNTOLD, Traces
 from shared.work.retry import retried
 
 
 class Executor:
     """Runs confirmed, approved and allowed actions: once, whole, or not at all."""
 
-    def __init__(self, turns: Turns, sealing: Sealing) -> None:
+    def __init__(self, turns: Turns, sealing: Sealing, traces: Traces = UNTOLD) -> None:
         self._turns = turns
         self._sealing = sealing
+        self._traces = traces
 
     async def execute(
         self, turn: Turn, pending: Pending, confirmed: Confirmed | None, pack: Pack, context: ToolContext
@@ -35,6 +38,12 @@ class Executor:
 
         Met another transaction: again whole, three times. Raises Unavailable only when it is sure that nothing was written.
         """
+        with tool_span(self._traces, pending.tool, "write"):
+            return await self._execute(turn, pending, confirmed, pack, context)
+
+    async def _execute(
+        self, turn: Turn, pending: Pending, confirmed: Confirmed | None, pack: Pack, context: ToolContext
+    ) -> Result:
         steps = Steps(turn, pack, context, self._sealing)
         known = await self._turns.receipt_of(pending.id) if pending.executing else None
 
@@ -70,7 +79,12 @@ class Executor:
         self, turn: Turn, tool: Tool, proposal: Proposal, place: Place, context: ToolContext
     ) -> Performed | None:
         """An action that the level allows, in mid-turn. None: the turn is no longer ours. Raises Unavailable as `execute`."""
+        with tool_span(self._traces, tool.name, "write"):
+            return await self._perform(turn, tool, proposal, place, context)
 
+    async def _perform(
+        self, turn: Turn, tool: Tool, proposal: Proposal, place: Place, context: ToolContext
+    ) -> Performed | None:
         async def once() -> Performed | None:
             async with self._turns.execution(turn) as execution:
                 return await perform(execution, turn, tool, proposal, place, context)

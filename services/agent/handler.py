@@ -12,12 +12,14 @@ import structlog
 from services.agent.answering import Answering
 from services.agent.core.turn import Turn
 from services.agent.ports import Share, Turns
+from services.agent.spans import turn_span
 from services.agent.timing import ModelTime
 from shared.clock import Clock
 from shared.errors import Unavailable
 from shared.ids import BusinessId, ConversationId, LeaseToken
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.traces import UNTOLD, Traces, trace_id
 from shared.tickets import Stage
 from shared.work.slots import Slots
 
@@ -45,6 +47,7 @@ class Agent:
         timeouts: Timeouts,
         slots: Slots,
         model_time: ModelTime,
+        traces: Traces = UNTOLD,
     ) -> None:
         self._turns = turns
         self._answering = answering
@@ -53,6 +56,7 @@ class Agent:
         self._timeouts = timeouts
         self._slots = slots
         self._model_time = model_time
+        self._traces = traces
         self._under_way: dict[UUID, tuple[Turn, asyncio.Task[None]]] = {}
         self._lonely: list[Turn] = []
         self._lonely_came = asyncio.Event()
@@ -132,8 +136,10 @@ class Agent:
 
     async def _work(self, turn: Turn) -> None:
         began = self._clock.monotonic()
+        _name(turn)
         try:
-            await self._answer(turn)
+            with turn_span(self._traces, turn):
+                await self._answer(turn)
         except asyncio.CancelledError:
             await self._let_go(turn, timedelta())
         except Unavailable as error:
@@ -227,3 +233,12 @@ class Agent:
             if turn.token in lost and not task.done():
                 log.warning("lease lost, turn stopped", turn=str(turn.id))
                 task.cancel()
+
+
+def _name(turn: Turn) -> None:
+    """What every line of the turn's task is about."""
+    first = turn.taken.messages[0].id if turn.taken.messages else None
+    about = {"message": str(first)} if first else {}
+    structlog.contextvars.bind_contextvars(
+        trace=trace_id(first or turn.id), turn=str(turn.id), conversation=str(turn.conversation), **about
+    )

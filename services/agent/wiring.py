@@ -83,10 +83,13 @@ async def wire(
         metrics=parts.metrics,
         call_timeout_s=timeouts.model_call,
         model_time=model_time,
+        traces=parts.traces,
     )
     sealing = Sealing(packs)
-    checks, executor = Checks(turns), Executor(turns, sealing)
-    committer = Committer(turns=turns, sealing=sealing, broker=parts.broker, metrics=parts.metrics)
+    checks, executor = Checks(turns, parts.traces), Executor(turns, sealing, parts.traces)
+    committer = Committer(
+        turns=turns, sealing=sealing, broker=parts.broker, metrics=parts.metrics, traces=parts.traces
+    )
     answering = Answering(
         turns=turns,
         questions=Questions(turns=turns, clock=parts.clock),
@@ -121,6 +124,7 @@ async def wire(
         timeouts=timeouts,
         slots=Slots(settings.slots),
         model_time=model_time,
+        traces=parts.traces,
     )
     loop = StageLoop(
         broker=parts.broker,

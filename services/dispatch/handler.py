@@ -34,6 +34,7 @@ from services.dispatch.core.outcome import (
 from services.dispatch.core.pace import Pacer
 from services.dispatch.core.split import split
 from services.dispatch.ports import Channel, Claimed, Decided, Outbox, Settlement, Stored
+from services.dispatch.spans import call_span, origin, send_span, tell_outcome
 from shared.broker.port import Broker
 from shared.channels.traits import traits_of
 from shared.channels.troubles import Trouble
@@ -43,6 +44,7 @@ from shared.ids import AttemptId, OutboundId, new_id
 from shared.jitter import between
 from shared.settings import Timeouts
 from shared.telemetry.metrics import BATCH, Metrics, channel_of, kind_of
+from shared.telemetry.traces import UNTOLD, Traces
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.slots import Slots
@@ -67,8 +69,10 @@ class Dispatch:
         clock: Clock,
         timeouts: Timeouts,
         slots: Slots,
+        traces: Traces = UNTOLD,
     ) -> None:
         self._outbox = outbox
+        self._traces = traces
         self._channels = channels
         self._metrics = metrics
         self._clock = clock
@@ -147,12 +151,16 @@ class Dispatch:
 
     async def _send(self, claimed: Claimed, *, claimed_at: float) -> None:
         """Send a reply's parts in order, each under its own attempt, at the pace that one person may be written to."""
+        about = {"outbound": str(claimed.outbound), "conversation": str(claimed.conversation)}
+        structlog.contextvars.bind_contextvars(**about)
         try:
-            current = await self._send_part(claimed, claimed_at=claimed_at)
-            while current is not None:
-                claimed_at = self._clock.monotonic()
-                await asyncio.sleep(traits_of(current.channel, current.user_id).per_person.total_seconds())
-                current = await self._send_part(current, claimed_at=claimed_at)
+            with send_span(self._traces, claimed, await origin(self._traces, self._outbox, claimed)):
+                current = await self._send_part(claimed, claimed_at=claimed_at)
+                while current is not None:
+                    claimed_at = self._clock.monotonic()
+                    pace = traits_of(current.channel, current.user_id).per_person
+                    await asyncio.sleep(pace.total_seconds())
+                    current = await self._send_part(current, claimed_at=claimed_at)
         except Exception:
             log.exception("send failed on our side, its outcome is unknown", outbound=str(claimed.outbound))
         finally:
@@ -161,7 +169,10 @@ class Dispatch:
     async def _send_part(self, claimed: Claimed, *, claimed_at: float) -> Claimed | None:
         """One part: the provider's call, its outcome stored. The next part, claimed, if there is one."""
         channel = self._channels.get(claimed.channel)
-        outcome = await self._outcome(claimed, channel, claimed_at)
+        with call_span(self._traces, claimed) as span:
+            outcome = await self._outcome(claimed, channel, claimed_at)
+            if self._traces.on:
+                tell_outcome(span, outcome)
         self._metrics.sends.labels(channel_of(claimed.channel), kind_of(outcome)).inc()
         settled = settle(
             outcome,

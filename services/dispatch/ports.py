@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
+from uuid import UUID
 
 from services.dispatch.core.delivery import Decision, Snapshot
 from services.dispatch.core.outcome import Outcome, Settled
@@ -55,6 +56,15 @@ class Settlement:
     claimed: Claimed
     settled: Settled
     next_attempt: AttemptId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOrigin:
+    """What a reply comes from, for its trace: the work on a subject because of a cause (both are ids of messages or turns)."""
+
+    cause: UUID
+    subject: UUID
+    work: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +125,10 @@ class Probed:
 
 class Outbox(Protocol):
     """The record of replies. Every method raises Unavailable when it can't be reached."""
+
+    async def origin(self, outbound: OutboundId) -> TraceOrigin | None:
+        """What it comes from; None for what no message or turn of the bot's brought about. Asked where traces are told alone."""
+        ...
 
     async def claim_plain(self, outbounds: Sequence[OutboundId]) -> Sequence[Claimed]:
         """Claim those that nothing stands against, without a look first; the others are missing."""

@@ -46,6 +46,7 @@ async def wire(parts: Parts) -> Service:
         clock=parts.clock,
         timeouts=timeouts,
         slots=Slots(settings.slots),
+        traces=parts.traces,
     )
     loop = StageLoop(
         broker=parts.broker,

@@ -10,10 +10,12 @@ from services.guard.core.guards import judge
 from services.guard.core.record import Case, Record, record
 from services.guard.core.verdict import Notice, Reason
 from services.guard.ports import Conversations
+from services.guard.spans import tell_judged
 from shared.broker.port import Broker
 from shared.ids import ConversationId
 from shared.locales import load
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.traces import UNTOLD, Traces
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.stage import rings, rings_courtesies
@@ -28,8 +30,17 @@ log = structlog.get_logger(__name__)
 class Guard:
     """shared.work.stage.Claims for the guard: its claim is the recorded judgement."""
 
-    def __init__(self, *, conversations: Conversations, broker: Broker, metrics: Metrics, batch: int) -> None:
+    def __init__(
+        self,
+        *,
+        conversations: Conversations,
+        broker: Broker,
+        metrics: Metrics,
+        batch: int,
+        traces: Traces = UNTOLD,
+    ) -> None:
         self._conversations = conversations
+        self._traces = traces
         self._metrics = metrics
         self._batch = batch
         self._agent_rings = rings(broker, Stage.AGENT, most=RINGS_MOST)
@@ -47,11 +58,12 @@ class Guard:
     async def claim(self, ids: Sequence[UUID]) -> None:
         """Judge what is unjudged. A row that keeps changing under us is left due: whoever changed it rang again."""
         waiting = [ConversationId(ticket) for ticket in ids]
+        began = self._traces.now()
         for _ in range(GATHERS_MAX):
             cases = await self._conversations.gather(waiting)
             if not cases:
                 return
-            waiting = await self._decide(cases)
+            waiting = await self._decide(cases, began)
             if not waiting:
                 return
         log.info("conversations kept changing, left due", conversations=len(waiting))
@@ -68,7 +80,7 @@ class Guard:
         if notice is not None:
             self._dispatch_rings.enqueue(notice)
 
-    async def _decide(self, cases: Sequence[Case]) -> list[ConversationId]:
+    async def _decide(self, cases: Sequence[Case], began: int) -> list[ConversationId]:
         """Judge and record; the conversations whose row had changed."""
         records = [_recorded(case) for case in cases]
         texts = {
@@ -79,6 +91,8 @@ class Guard:
         recorded = await self._conversations.record(records, texts)
         done = [one for one in records if one.case.conversation in recorded]
         self._counted(done)
+        if self._traces.on:
+            tell_judged(self._traces, done, recorded, began=began)
         for message in (message for one in done for message in one.courtesies):
             self._courtesies.enqueue(message)
         for one in done:

@@ -13,7 +13,11 @@ async def wire(parts: Parts) -> Service:
     settings = parts.settings
     conversations = PostgresConversations(parts.database)
     guard = Guard(
-        conversations=conversations, broker=parts.broker, metrics=parts.metrics, batch=settings.batch
+        conversations=conversations,
+        broker=parts.broker,
+        metrics=parts.metrics,
+        batch=settings.batch,
+        traces=parts.traces,
     )
     loop = StageLoop(
         broker=parts.broker,

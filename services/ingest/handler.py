@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from services.ingest.ports import Inbox, Request
+from services.ingest.spans import tell_received
 from shared.broker.port import Broker
 from shared.telemetry.metrics import BATCH, Metrics
+from shared.telemetry.traces import UNTOLD, Traces
 from shared.tickets import Stage
 from shared.work.batches import Batcher
 from shared.work.stage import rings
@@ -17,8 +19,9 @@ INGEST = "ingest"  # among the stages in metrics, though no queue feeds it
 class Ingest:
     """Takes requests; `run_commits` and `run_rings` must run beside it."""
 
-    def __init__(self, *, inbox: Inbox, broker: Broker, metrics: Metrics) -> None:
+    def __init__(self, *, inbox: Inbox, broker: Broker, metrics: Metrics, traces: Traces = UNTOLD) -> None:
         self._inbox = inbox
+        self._traces = traces
         self._metrics = metrics
         self._commits: Batcher[Request, None] = Batcher(
             self._commit, most=REQUESTS_MOST, repeated=metrics.retries.labels(INGEST, BATCH).inc
@@ -37,10 +40,13 @@ class Ingest:
 
     async def _commit(self, requests: Sequence[Request]) -> Sequence[None]:
         if any(request.messages for request in requests):
+            began = self._traces.now()
             stored = await self._inbox.store(requests)
-            for conversation, new in stored:
-                self._metrics.messages_stored.inc(new)
-                self._rings.enqueue(conversation)
+            if self._traces.on:
+                tell_received(self._traces, stored, requests, began=began)
+            for new in stored:
+                self._metrics.messages_stored.inc(len(new.messages))
+                self._rings.enqueue(new.conversation)
         if any(request.statuses for request in requests):
             self._metrics.statuses_held.inc(await self._inbox.settle_statuses(requests))
         return [None] * len(requests)

@@ -22,6 +22,16 @@ class Request:
     account: Account
     messages: tuple[Inbound, ...]
     statuses: tuple[Status, ...]
+    asked: int = 0  # when it came, in nanoseconds since 1970, where traces are told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessages:
+    """What was stored of one conversation: messages that nobody had before, in the order in which they came."""
+
+    conversation: ConversationId
+    account: Account
+    messages: tuple[MessageId, ...]
 
 
 class Inbox(Protocol):
@@ -31,8 +41,8 @@ class Inbox(Protocol):
         """The account that a URL names."""
         ...
 
-    async def store(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
-        """Commit all messages at once, each once for good: the conversations that now owe the guard, with how many new ones."""
+    async def store(self, requests: Sequence[Request]) -> Sequence[NewMessages]:
+        """Commit all messages at once, each once for good: what is new, by conversations that now owe the guard."""
         ...
 
     async def settle_statuses(self, requests: Sequence[Request]) -> int:

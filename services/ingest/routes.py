@@ -17,6 +17,7 @@ from shared.clock import Clock
 from shared.errors import LeewayError, Unavailable
 from shared.signing import Signature
 from shared.telemetry.metrics import UNKNOWN, Metrics
+from shared.telemetry.traces import UNTOLD, Traces
 
 LENGTH_DIGITS_MAX = 18
 KINDS_TOLD_MAX = 20  # of what one request held and nobody knows
@@ -80,13 +81,21 @@ class Hooks:
     wants it. `public_url` is how channels call us, without the path: some sign it."""
 
     def __init__(
-        self, *, ingest: Ingest, inbox: Inbox, clock: Clock, metrics: Metrics, public_url: str = ""
+        self,
+        *,
+        ingest: Ingest,
+        inbox: Inbox,
+        clock: Clock,
+        metrics: Metrics,
+        public_url: str = "",
+        traces: Traces = UNTOLD,
     ) -> None:
         self._ingest = ingest
         self._inbox = inbox
         self._clock = clock
         self._metrics = metrics
         self._public_url = public_url
+        self._traces = traces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "only HTTP is mounted here"
@@ -114,6 +123,7 @@ class Hooks:
     async def _taken(
         self, scope: Scope, receive: Receive, entrance: Entrance | None, channel: str, address: str
     ) -> Answer:
+        asked = self._traces.now()
         account = await self._inbox.account(channel, address) if entrance and len(address) <= 256 else None
         if entrance is None or account is None:
             raise Refused(404, "no such channel account")
@@ -140,7 +150,8 @@ class Hooks:
                 "for an address that is not this business's", channel=channel, account=address, parts=strays
             )
         for home, messages, statuses in requests:
-            await self._ingest.receive(Request(account=home, messages=messages, statuses=statuses))
+            request = Request(account=home, messages=messages, statuses=statuses, asked=asked)
+            await self._ingest.receive(request)
         return _TAKEN[channel]
 
     def _tell_passed_over(self, channel: str, passed_over: Sequence[str]) -> None:

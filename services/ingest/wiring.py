@@ -43,13 +43,14 @@ async def wire(parts: Parts) -> WiredIngest:
     """Ingest on these parts, ready to run."""
     vault = vault_of(parts.settings)
     inbox = PostgresInbox(parts.database, vault, parts.clock)
-    ingest = Ingest(inbox=inbox, broker=parts.broker, metrics=parts.metrics)
+    ingest = Ingest(inbox=inbox, broker=parts.broker, metrics=parts.metrics, traces=parts.traces)
     hooks = Hooks(
         ingest=ingest,
         inbox=inbox,
         clock=parts.clock,
         metrics=parts.metrics,
         public_url=parts.settings.public_base_url,
+        traces=parts.traces,
     )
     polling = TelegramPolling(
         polls=PostgresPolls(parts.database, vault),

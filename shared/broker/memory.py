@@ -4,7 +4,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from shared.broker.port import DeadLetter, Seen, Tally, untold
 from shared.errors import NotPublished, Unavailable
@@ -14,6 +15,7 @@ from shared.tickets import Packet, Stage, decode, encode
 @dataclass(frozen=True, slots=True)
 class _Message:
     body: bytes
+    note: str | None = None
     redelivered: bool = False
 
 
@@ -27,13 +29,13 @@ class _Queue:
         self.dead: list[DeadLetter] = []
         self.consumers: deque[MemoryConsumer] = deque()
 
-    def put(self, body: bytes) -> None:
-        self.waiting.append(_Message(body))
+    def put(self, body: bytes, note: str | None = None) -> None:
+        self.waiting.append(_Message(body, note))
         self.deal()
 
-    def put_back(self, bodies: Sequence[bytes]) -> None:
+    def put_back(self, messages: Sequence[_Message]) -> None:
         """To the front, in their order, marked as redelivered."""
-        self.waiting.extendleft(_Message(body, redelivered=True) for body in reversed(bodies))
+        self.waiting.extendleft(replace(message, redelivered=True) for message in reversed(messages))
         self.deal()
 
     def deal(self) -> None:
@@ -61,9 +63,16 @@ class _Queue:
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryDelivery:
     packet: Packet
-    redelivered: bool
-    body: bytes
+    message: _Message
     consumer: "MemoryConsumer"
+
+    @property
+    def redelivered(self) -> bool:
+        return self.message.redelivered
+
+    @property
+    def note(self) -> object:
+        return self.message.note
 
     async def ack(self) -> None:
         self.consumer.acknowledge(self)
@@ -111,13 +120,13 @@ class MemoryConsumer:
         """Take no more, and give back everything in hand."""
         if self.attached:
             self._queue.consumers.remove(self)
-        bodies = [delivery.body for delivery in self._in_hand]
+        messages = [delivery.message for delivery in self._in_hand]
         self._in_hand.clear()
         self._at_hand.clear()
-        self._queue.put_back(bodies)
+        self._queue.put_back(messages)
 
     def receive(self, message: _Message, packet: Packet) -> None:
-        delivery = MemoryDelivery(packet, message.redelivered, message.body, self)
+        delivery = MemoryDelivery(packet, message, self)
         self._in_hand[delivery] = None
         self._at_hand.append(delivery)
         self._arrived.set()
@@ -136,13 +145,13 @@ class MemoryBroker:
         self._queues = {stage: _Queue(stage, tally) for stage in Stage}
         self._closed = False
 
-    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
+    async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
         if self._closed:
             self._tally(stage, Seen.NOT_PUBLISHED, len(packets))
             raise NotPublished("the broker is closed")
         self._tally(stage, Seen.PUBLISHED, len(packets))
-        for packet in packets:
-            self._queues[stage].put(encode(packet))
+        for packet, note in zip_longest(packets, notes):
+            self._queues[stage].put(encode(packet), note)
         # A confirm takes a turn of the loop, so that who only publishes starves nobody.
         await asyncio.sleep(0)
 

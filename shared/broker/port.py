@@ -41,6 +41,11 @@ class Delivery(Protocol):
         """Whether somebody had it and did not acknowledge it: the only sign of a ticket that kills."""
         ...
 
+    @property
+    def note(self) -> object:
+        """What its publisher sent beside it, as it came: anything, or None. No work may depend on it."""
+        ...
+
     async def ack(self) -> None:
         """Acknowledge this packet by itself. A lost channel is no error: the packet comes again."""
         ...
@@ -79,8 +84,8 @@ class DeadLetter:
 class Broker(Protocol):
     """A connection to the broker (two where it has connections: one publishes, one consumes)."""
 
-    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
-        """Publish persistently, all at once, and wait for every confirm.
+    async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
+        """Publish persistently, all at once, and wait for every confirm. `notes`: one to go beside each packet, or none.
 
         Raises NotPublished when one was unroutable, refused, or not confirmed in time; others may be there.
         """

@@ -22,6 +22,7 @@ QUIET = {
     "httpx2": logging.WARNING,
     "httpcore2": logging.WARNING,
     "aiormq": logging.CRITICAL,
+    "opentelemetry": logging.CRITICAL,
     "asyncpg": logging.CRITICAL,
 }
 

@@ -13,6 +13,7 @@ import uvloop
 from starlette.types import ASGIApp
 
 from shared.broker import connect as connect_broker
+from shared.broker.traced import traced
 from shared.clock import SystemClock
 from shared.database import open_pool
 from shared.database.migrate import ready_for
@@ -21,7 +22,8 @@ from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, health_app, server
 from shared.telemetry.logs import configure_logs, secrets_of
 from shared.telemetry.metrics import Metrics
-from shared.work.observing import introduce, watch_the_loop
+from shared.telemetry.traces import configured_traces
+from shared.work.observing import introduce, release, watch_the_loop
 from shared.work.service import Parts, Service
 
 START_PAUSE_MAX_S = 5.0
@@ -50,7 +52,7 @@ def run(name: str, settings: Settings, wire: Wire) -> None:
     gc.freeze()  # what was imported stays
     gc.set_threshold(*GARBAGE_AFTER)
     try:
-        uvloop.run(serve(settings, wire))
+        uvloop.run(serve(name, settings, wire))
     except LeewayError:
         raise
     except Exception:
@@ -58,7 +60,7 @@ def run(name: str, settings: Settings, wire: Wire) -> None:
         raise SystemExit(1) from None
 
 
-async def serve(settings: Settings, wire: Wire) -> None:
+async def serve(name: str, settings: Settings, wire: Wire) -> None:
     """Wire the service on its own connections and run it until a signal; then drain it."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -73,7 +75,7 @@ async def serve(settings: Settings, wire: Wire) -> None:
 
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, stop)
-                parts = await opened.enter_async_context(parts_of(settings))
+                parts = await opened.enter_async_context(parts_of(settings, name))
                 service, app = await until_available(lambda: wire(parts))
         except TimeoutError:
             if not stopping.is_set():
@@ -95,10 +97,11 @@ async def serve(settings: Settings, wire: Wire) -> None:
 
 
 @asynccontextmanager
-async def parts_of(settings: Settings) -> AsyncIterator[Parts]:
+async def parts_of(settings: Settings, name: str) -> AsyncIterator[Parts]:
     """Broker and database as the settings name them; what is away at the start is waited for."""
     timeouts = settings.timeouts
     url = settings.database_url.get_secret_value()
+    traces = configured_traces(settings, service=name, version=release())
     await until_available(lambda: ready_for(url))
     metrics = Metrics()
     waited = metrics.pool_wait_seconds.observe
@@ -108,9 +111,15 @@ async def parts_of(settings: Settings) -> AsyncIterator[Parts]:
     try:
         async with connect_broker(settings, tally=metrics.tally) as broker:
             yield Parts(
-                settings=settings, clock=SystemClock(), broker=broker, database=database, metrics=metrics
+                settings=settings,
+                clock=SystemClock(),
+                broker=traced(broker, traces),
+                database=database,
+                metrics=metrics,
+                traces=traces,
             )
     finally:
+        await traces.close()
         await database.close()
 
 

@@ -9,6 +9,7 @@ from shared.clock import Clock
 from shared.database import Database
 from shared.settings import Settings
 from shared.telemetry.metrics import Metrics
+from shared.telemetry.traces import UNTOLD, Traces
 
 Job = Callable[[], Awaitable[None]]
 
@@ -22,6 +23,7 @@ class Parts:
     broker: Broker
     database: Database
     metrics: Metrics
+    traces: Traces = UNTOLD
 
 
 async def _nothing() -> None:

@@ -170,6 +170,11 @@ class StageLoop:
 
     async def _alone(self, ticket: UUID) -> None:
         """Work one suspect ticket by itself, counted before it is touched."""
+        about = {KIND_OF[self._stage].value: str(ticket)}
+        with structlog.contextvars.bound_contextvars(**about):
+            await self._counted(ticket)
+
+    async def _counted(self, ticket: UUID) -> None:
         attempts = await self._claims.count(ticket)
         if attempts == 0:
             return

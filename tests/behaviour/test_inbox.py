@@ -11,9 +11,9 @@ import pytest
 from services.ingest.adapters.postgres_inbox import ACCOUNT_CACHED_S, PostgresInbox
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import Inbound, Part, Status
-from services.ingest.ports import Request
+from services.ingest.ports import NewMessages, Request
 from shared.channels.troubles import Trouble
-from shared.ids import AccountId, BusinessId
+from shared.ids import AccountId, BusinessId, ConversationId
 from shared.messages import MessageKind, PartKind
 from shared.secrets import Vault, new_key
 from tests.support.eventually import eventually
@@ -58,6 +58,10 @@ def request(account: Account, *messages: Inbound, statuses: Sequence[Status] = (
     return Request(account=account, messages=messages, statuses=tuple(statuses))
 
 
+def conversations(stored: Sequence[NewMessages]) -> list[ConversationId]:
+    return [new.conversation for new in stored]
+
+
 # Storing
 
 
@@ -66,8 +70,12 @@ async def test_a_stranger_s_first_message_makes_customer_conversation_and_debt(
 ) -> None:
     account = await account_of(place)
     stored = await inbox.store([request(account, message(name="Ana", phone=ANA, raw=b"raw \x00 bytes"))])
-    ((conversation, new),) = stored
-    assert new == 1
+    (one,) = stored
+    conversation = one.conversation
+    assert (one.account, one.messages) == (
+        account,
+        (await place.owner.fetchval("select id from inbound_message"),),
+    )
     state = await place.state(conversation)
     assert (state["unguarded"], state["version"]) == (1, 1)
     assert await place.now() < state["guard_due_at"] < await place.now() + timedelta(seconds=3)
@@ -93,7 +101,7 @@ async def test_everything_of_a_message_is_stored(place: Ground, inbox: PostgresI
 
 async def test_a_repeat_changes_nothing(place: Ground, inbox: PostgresInbox) -> None:
     account = await account_of(place)
-    ((conversation, _),) = await inbox.store([request(account, message())])
+    (conversation,) = conversations(await inbox.store([request(account, message())]))
     before = await place.state(conversation)
     assert list(await inbox.store([request(account, message(text="Other words, same id"))])) == []
     assert list(await inbox_of(place).store([request(account, message())])) == []
@@ -106,23 +114,24 @@ async def test_a_message_that_is_twice_in_one_batch_is_stored_once(
     place: Ground, inbox: PostgresInbox
 ) -> None:
     account = await account_of(place)
-    ((conversation, new),) = await inbox.store(
+    (one,) = await inbox.store(
         [request(account, message(), message()), request(account, message(), message("m2"))]
     )
-    assert new == 2
-    assert (await place.state(conversation))["unguarded"] == 2
+    assert len(one.messages) == 2
+    assert (await place.state(one.conversation))["unguarded"] == 2
     assert len(await place.rows("inbound_message")) == 2
 
 
 async def test_the_same_id_on_another_account_is_another_message(place: Ground, inbox: PostgresInbox) -> None:
     one, other = await account_of(place), await account_of(place)
     stored = await inbox.store([request(one, message()), request(other, message())])
-    assert sorted(new for _, new in stored) == [1, 1]
+    assert [len(new.messages) for new in stored] == [1, 1]
+    assert {new.account.id for new in stored} == {one.id, other.id}
 
 
 async def test_the_guard_s_time_is_not_put_off_by_more_messages(place: Ground, inbox: PostgresInbox) -> None:
     account = await account_of(place)
-    ((conversation, _),) = await inbox.store([request(account, message())])
+    (conversation,) = conversations(await inbox.store([request(account, message())]))
     first = (await place.state(conversation))["guard_due_at"]
     await inbox.store([request(account, message("m2"))])
     assert (await place.state(conversation))["guard_due_at"] == first
@@ -137,7 +146,7 @@ async def test_a_flood_of_strangers_is_stored_in_portions_that_the_database_has_
     flood = [message(f"m{n}", sender=f"+4071{n:07d}", phone=None) for n in range(12_000)]
     neighbour = message("last", sender=ANA)
     stored = await inbox.store([request(account, *flood), request(account), request(account, neighbour)])
-    assert sum(new for _, new in stored) == 12_001
+    assert sum(len(new.messages) for new in stored) == 12_001
     assert await place.owner.fetchval("select count(*) from inbound_message") == 12_001
     assert await place.owner.fetchval("select count(distinct conversation) from inbound_message") == 12_001
 
@@ -169,7 +178,7 @@ async def test_two_ingests_with_the_same_messages_in_other_order_do_not_wait_for
                 group.create_task(first.store([request(account, *messages)])),
                 group.create_task(inbox_of(place).store([request(account, *messages[::-1])])),
             ]
-        assert sum(new for task in stores for _, new in task.result()) == len(people)
+        assert sum(len(new.messages) for task in stores for new in task.result()) == len(people)
     deadlocks = await place.owner.fetchval(
         "select deadlocks from pg_stat_database where datname = current_database()"
     )
@@ -180,7 +189,7 @@ async def test_two_ingests_with_the_same_messages_in_other_order_do_not_wait_for
 async def test_a_store_that_waited_adds_to_the_row_as_it_is_then(place: Ground, inbox: PostgresInbox) -> None:
     """The guard judged and subtracted in between: nothing is lost, nothing counted twice."""
     account = await account_of(place)
-    ((conversation, _),) = await inbox.store([request(account, message())])
+    (conversation,) = conversations(await inbox.store([request(account, message())]))
     async with asyncio.TaskGroup() as group, place.held("conversation_state", "conversation", [conversation]):
         waiting = group.create_task(inbox.store([request(account, message("m2"))]))
         await eventually(lambda: place.waiting("store"))
@@ -197,9 +206,9 @@ async def test_a_conversation_that_was_erased_meanwhile_is_made_again(
         "inbound_payload", "inbound_message", "conversation_state", "channel_identity", "conversation", "customer",
     ):  # fmt: skip
         await place.owner.execute(f"delete from {table}")
-    ((conversation, new),) = await inbox.store([request(account, message("m2"))])
-    assert new == 1
-    assert (await place.state(conversation))["unguarded"] == 1
+    (one,) = await inbox.store([request(account, message("m2"))])
+    assert len(one.messages) == 1
+    assert (await place.state(one.conversation))["unguarded"] == 1
 
 
 # Who it is
@@ -305,14 +314,14 @@ async def test_who_was_known_by_a_number_keeps_the_conversation_when_the_channel
     place: Ground, inbox: PostgresInbox
 ) -> None:
     account = await account_of(place)
-    ((first, _),) = await inbox.store([request(account, message(phone=ANA, reply_to=ANA))])
+    (first,) = conversations(await inbox.store([request(account, message(phone=ANA, reply_to=ANA))]))
     later = message("m2", sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
-    ((second, _),) = await inbox.store([request(account, later)])
+    (second,) = conversations(await inbox.store([request(account, later)]))
     assert second == first
     identity = await place.row("channel_identity")
     assert (identity["user_id"], identity["reply_to"]) == (BSUID, ANA)
     by_id_alone = message("m3", sender=BSUID)
-    ((third, _),) = await inbox_of(place).store([request(account, by_id_alone)])
+    (third,) = conversations(await inbox_of(place).store([request(account, by_id_alone)]))
     assert third == first
     assert (await place.row("channel_identity"))["reply_to"] == ANA, (
         "a number that is hidden now is still the way"
@@ -337,8 +346,8 @@ async def test_a_number_alone_finds_who_has_it_and_renames_nobody(
     """As of an echo or an old version of the webhook, which state no id."""
     account = await account_of(place)
     known = message(sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
-    ((first, _),) = await inbox.store([request(account, known)])
-    ((second, _),) = await inbox.store([request(account, message("m2", sender=ANA, reply_to=ANA))])
+    (first,) = conversations(await inbox.store([request(account, known)]))
+    (second,) = conversations(await inbox.store([request(account, message("m2", sender=ANA, reply_to=ANA))]))
     assert second == first
     assert (await place.row("channel_identity"))["user_id"] == BSUID
 
@@ -349,8 +358,8 @@ async def test_a_number_that_went_to_somebody_else_is_somebody_else(
     account = await account_of(place)
     one = message(sender=BSUID, also_known_as=ANA, reply_to=ANA, phone=ANA)
     other = message("m2", sender="RO.2", also_known_as=ANA, reply_to=ANA, phone=ANA)
-    ((first, _),) = await inbox.store([request(account, one)])
-    ((second, _),) = await inbox_of(place).store([request(account, other)])
+    (first,) = conversations(await inbox.store([request(account, one)]))
+    (second,) = conversations(await inbox_of(place).store([request(account, other)]))
     assert first != second
     assert len(await place.rows("channel_identity")) == 2
 
@@ -385,7 +394,7 @@ async def proves(
 
 async def test_a_stranger_s_own_card_gives_them_their_number(place: Ground, inbox: PostgresInbox) -> None:
     account = await account_of(place)
-    ((conversation, _),) = await inbox.store([request(account, message(sender="7"))])
+    (conversation,) = conversations(await inbox.store([request(account, message(sender="7"))]))
     before = await place.state(conversation)
     await proves(inbox, account, sender="7", phone=ANA)
     customer = await place.row("customer")
@@ -400,7 +409,7 @@ async def test_a_card_leads_to_the_customer_who_has_the_number(place: Ground, in
     phone_line, chat = await account_of(place, business), await account_of(place, business)
     await inbox.store([request(phone_line, message(phone=ANA))])
     known = await place.row("customer")
-    ((conversation, _),) = await inbox.store([request(chat, message("m2", sender="7"))])
+    (conversation,) = conversations(await inbox.store([request(chat, message("m2", sender="7"))]))
     cause = (await place.row("inbound_message", conversation=conversation))["id"]
     prompt = await place.outbound(conversation)
     action = await place.action(conversation, prompt=prompt, turn=await place.turn(conversation, cause))

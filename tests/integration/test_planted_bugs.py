@@ -163,9 +163,9 @@ async def test_a_wiped_broker_is_filled_again_once(database_url: str, monkeypatc
 class Counting(MemoryBroker):
     published = 0
 
-    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
+    async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
         self.published += sum(len(packet.ids) for packet in packets)
-        await super().publish(stage, packets)
+        await super().publish(stage, packets, notes=notes)
 
 
 async def work_slowly(broker: MemoryBroker, stack: Stack) -> None:

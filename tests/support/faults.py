@@ -127,7 +127,7 @@ class FaultyBroker:
         self._process = process
         self.published: Counter[Stage] = Counter()
 
-    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
+    async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
         fault = self._process.fault
         if self._process.dead:
             raise NotPublished("this process is dead")
@@ -135,7 +135,7 @@ class FaultyBroker:
         if stage is fault.lost and not fault.happened.is_set():
             fault.happened.set()
             return
-        await self._inner.publish(stage, packets)
+        await self._inner.publish(stage, packets, notes=notes)
 
     @asynccontextmanager
     async def consume(self, stage: Stage, *, prefetch: int) -> AsyncIterator[Consumer]:

@@ -41,13 +41,13 @@ class FaultyBroker:
     def restore_connection(self) -> None:
         self._connected.set()
 
-    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
+    async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
         if self.refusing or not self._connected.is_set():
             raise NotPublished("refused by a test")
         if not self.dropping:
-            await self._inner.publish(stage, packets)
+            await self._inner.publish(stage, packets, notes=notes)
             if self.duplicating:
-                await self._inner.publish(stage, packets)
+                await self._inner.publish(stage, packets, notes=notes)
         await self._confirming.wait()
         self.published += [(stage, packet) for packet in packets]
 

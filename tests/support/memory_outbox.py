@@ -15,7 +15,7 @@ from services.dispatch.core.delivery import (
     Wait,
     decide,
 )
-from services.dispatch.ports import Claimed, Courtesy, Decided, Settlement, Stored
+from services.dispatch.ports import Claimed, Courtesy, Decided, Settlement, Stored, TraceOrigin
 from shared.errors import Unavailable
 from shared.ids import AccountId, AttemptId, ConversationId, MessageId, OutboundId, new_id
 from tests.support.factories import snapshot
@@ -53,6 +53,7 @@ class MemoryOutbox:
         self.buried: list[tuple[OutboundId, str]] = []
         self.dead: list[OutboundId] = []
         self.asked_for: dict[MessageId, Courtesy] = {}
+        self.origins: dict[OutboundId, TraceOrigin] = {}
         self.customers_waited: dict[OutboundId, timedelta] = {}  # for what their first part answers
         self.away = False
 
@@ -121,6 +122,10 @@ class MemoryOutbox:
     async def courtesies(self, messages: Sequence[MessageId]) -> Sequence[Courtesy]:
         self._reach()
         return [self.asked_for[message] for message in messages if message in self.asked_for]
+
+    async def origin(self, outbound: OutboundId) -> TraceOrigin | None:
+        self._reach()
+        return self.origins.get(outbound)
 
     async def count(self, outbound: OutboundId) -> int:
         kept = self.kept[outbound]

@@ -162,6 +162,7 @@ DOORS = {
     "uvicorn": ("shared/telemetry/", "shared/llm/", "leeway/"),
     "pydantic_settings": ("shared/settings.py",),
     "prometheus_client": ("shared/telemetry/",),
+    "opentelemetry": ("shared/telemetry/traces/otel.py",),
     "cryptography": ("shared/secrets.py",),
     "phonenumbers": ("shared/phones.py",),
     "uuid_utils": ("shared/ids.py",),

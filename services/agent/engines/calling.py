@@ -10,6 +10,7 @@ import structlog
 from services.agent.core.turn import Turn
 from services.agent.engines.outcome import FallbackReason, Falls, Overtaken, SoFar, Stopped
 from services.agent.ports import CallRecord, Going, Metered, ToolRecord, Turns
+from services.agent.spans import call_span, tell_answer
 from services.agent.timing import ModelTime
 from shared.clock import Clock
 from shared.ids import CallId, new_id
@@ -17,6 +18,7 @@ from shared.llm.costs import estimate, failure_cost
 from shared.llm.port import Answer, FailureKind, Model, ModelFailure, Request, ToolCall
 from shared.supersede import may_give_way
 from shared.telemetry.metrics import Metrics, iteration_of, refusal_of
+from shared.telemetry.traces import UNTOLD, Traces
 from shared.text import storable
 from shared.tickets import Stage
 
@@ -47,6 +49,7 @@ class Calling:
     metrics: Metrics
     call_timeout_s: float
     model_time: ModelTime = field(default_factory=ModelTime)
+    traces: Traces = UNTOLD
 
     async def call(
         self, turn: Turn, request: Request, *, n: int, so_far: SoFar, gives_way: bool = True
@@ -112,7 +115,7 @@ class Calling:
     async def _attempt(self, turn: Turn, request: Request, call: CallId, *, n: int) -> Metered | ModelFailure:
         began = self.clock.monotonic()
         try:
-            answer = _storable(await self.model.complete(request, timeout_s=self.call_timeout_s))
+            answer = await self._asked(turn, request, n)
         except ModelFailure as failure:
             await self._failed(turn, failure, call, n=n, began=began)
             return failure
@@ -137,6 +140,19 @@ class Calling:
         )
         self._count(turn, record)
         return Metered(answer=answer, record=record)
+
+    async def _asked(self, turn: Turn, request: Request, n: int) -> Answer:
+        """Raises ModelFailure."""
+        named = {"provider": self.model.provider, "model": self.model.name}
+        with call_span(self.traces, turn, **named, n=n) as span:
+            try:
+                answer = _storable(await self.model.complete(request, timeout_s=self.call_timeout_s))
+            except ModelFailure as failure:
+                span.failed(failure.kind.value)
+                raise
+            if self.traces.on:
+                tell_answer(span, answer)
+        return answer
 
     async def _failed(self, turn: Turn, failure: ModelFailure, call: CallId, *, n: int, began: float) -> None:
         log.warning("model call failed", turn=str(turn.id), kind=failure.kind.value)

@@ -180,6 +180,14 @@ select d.attempt, d.current, d.answered_after,
   (select n.id from outbound n where n.conversation = d.conversation and n.state = 'queued' and n.id <> d.outbound order by n.basis_seq, n.id limit 1) as next
 from settled d
 
+-- name: origin
+-- For the trace of a reply that no ticket told of: its turn with the message that brought it about, or the message that a notice is about.
+-- $1 outbound uuid
+select case t.cause_kind when 'message' then t.cause else t.id end as cause, t.id as subject, 'turn' as work
+from outbound o join turn t on t.id = o.origin and t.business = o.business where o.id = $1 and o.origin_kind = 'turn'
+union all
+select m.id, m.id, 'guard' from outbound o join inbound_message m on m.id = o.origin and m.business = o.business where o.id = $1 and o.origin_kind = 'notice'
+
 -- name: bar
 -- What can't be decided yet is looked at again in a second, unless whoever stands before it rings earlier.
 -- $1 outbounds uuid[]

@@ -27,6 +27,7 @@ from services.dispatch.ports import (
     Decided,
     Settlement,
     Stored,
+    TraceOrigin,
 )
 from shared.autonomy import Mode
 from shared.channels.accounts import has_template
@@ -188,6 +189,14 @@ class PostgresOutbox:
             )
             for row in rows
         ]
+
+    async def origin(self, outbound: OutboundId) -> TraceOrigin | None:
+        rows = await self._database.fetch(QUERIES["origin"], outbound)
+        return (
+            TraceOrigin(cause=rows[0]["cause"], subject=rows[0]["subject"], work=rows[0]["work"])
+            if rows
+            else None
+        )
 
     async def count(self, outbound: OutboundId) -> int:
         rows = await self._database.fetch(QUERIES["count"], outbound)

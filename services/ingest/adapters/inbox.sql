@@ -52,7 +52,7 @@ select account, user_id, conversation from known where conversation is not null 
 
 -- name: store
 -- I1: messages and raw payloads in; their conversations owe a guard. Rows are locked before the insert, else two ingests with the same two
--- messages in another order wait for each other in the unique index. Returns the conversations that got something new.
+-- messages in another order wait for each other in the unique index. Returns the conversations that got something new, with its ids.
 -- $1 ids uuid[] · $2 businesses int[] · $3 conversations uuid[] · $4 accounts int[] · $5 external ids text[] · $6 channel's own ids text[] · $7 threads text[] · $8 kinds text[]
 -- $9 bodies text[] · $10 buttons text[] · $11 quoted text[] · $12 locales text[] · $13 auto replies boolean[] · $14 opt words text[] · $15 channel times timestamptz[] · $16 raws bytea[] · $17 forwarded boolean[]
 with m as materialized (
@@ -72,10 +72,10 @@ raw as (
 row as (
   update conversation_state s
   set unguarded = s.unguarded + f.n, version = s.version + 1, guard_due_at = coalesce(s.guard_due_at, now() + interval '2 s')
-  from (select conversation, count(*)::int as n from fresh group by conversation) f
+  from (select conversation, count(*)::int as n, array_agg(id order by id) as messages from fresh group by conversation) f
   where s.conversation = f.conversation
-  returning s.conversation, f.n)
-select row.conversation, row.n from row
+  returning s.conversation, f.messages)
+select row.conversation, row.messages from row
 
 -- name: store_full
 -- The same for messages that carry more: their parts, and announced changes of id.
@@ -108,10 +108,10 @@ change as (
 row as (
   update conversation_state s
   set unguarded = s.unguarded + f.n, version = s.version + 1, guard_due_at = coalesce(s.guard_due_at, now() + interval '2 s')
-  from (select conversation, count(*)::int as n from fresh group by conversation) f
+  from (select conversation, count(*)::int as n, array_agg(id order by id) as messages from fresh group by conversation) f
   where s.conversation = f.conversation
-  returning s.conversation, f.n)
-select row.conversation, row.n from row
+  returning s.conversation, f.messages)
+select row.conversation, row.messages from row
 
 -- name: prove
 -- A person who was known without a number proved one, by a card of their own. They are the customer who has it; where nobody has, it is theirs from

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from services.ingest.core.entrance import Account
 from services.ingest.core.events import STATUSES, Inbound, Status
-from services.ingest.ports import Request
+from services.ingest.ports import NewMessages, Request
 from shared.channels.accounts import Secrets, read_settings
 from shared.channels.traits import ChannelName
 from shared.channels.troubles import Trouble
@@ -58,20 +58,20 @@ class PostgresInbox:
         except ValueError as error:  # pydantic's, and that of a secret which is none
             raise Misconfigured(f"The secrets of {row['channel']} {row['address']} can't be read.") from error
 
-    async def store(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
-        stored: list[tuple[ConversationId, int]] = []
+    async def store(self, requests: Sequence[Request]) -> Sequence[NewMessages]:
+        stored: list[NewMessages] = []
         for portion in _portions(requests):
             stored += await self._store_or_again(portion)
         return stored
 
-    async def _store_or_again(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
+    async def _store_or_again(self, requests: Sequence[Request]) -> Sequence[NewMessages]:
         try:
             return await self._store(requests)
         except ConstraintRefused:  # a conversation we remembered is gone: forget, and look again
             self._conversations.clear()
             return await self._store(requests)
 
-    async def _store(self, requests: Sequence[Request]) -> Sequence[tuple[ConversationId, int]]:
+    async def _store(self, requests: Sequence[Request]) -> Sequence[NewMessages]:
         await self._resolve(requests)
         pairs = [(request.account, message) for request in requests for message in request.messages]
         at = self._conversations
@@ -99,7 +99,15 @@ class PostgresInbox:
             *(_more(ids, [m for _, m in pairs]) if full else ()),
         )
         await self._prove([(at[account.id, m.sender][0], m) for account, m in pairs if m.proves_phone])
-        return [(row["conversation"], row["n"]) for row in rows]
+        accounts = {at[account.id, m.sender][0]: account for account, m in pairs}
+        return [
+            NewMessages(
+                conversation=row["conversation"],
+                account=accounts[row["conversation"]],
+                messages=tuple(row["messages"]),
+            )
+            for row in rows
+        ]
 
     async def _prove(self, proofs: Sequence[tuple[ConversationId, Inbound]]) -> None:
         """Numbers that people proved to be theirs. Of two who prove the same at once the second finds the first's customer."""

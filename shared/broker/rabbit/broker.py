@@ -17,11 +17,11 @@ from shared.broker.rabbit.consuming import RabbitConsumer
 from shared.broker.rabbit.declaring import declare, delete_work
 from shared.broker.rabbit.examining import Examined, examine
 from shared.broker.rabbit.link import Link
-from shared.broker.rabbit.publishing import LEFT_TO_CONSUMERS_S, Publisher
+from shared.broker.rabbit.publishing import LEFT_TO_CONSUMERS_S, Headers, Publisher
 from shared.broker.rabbit.trouble import translated
 from shared.errors import NotPublished
 from shared.tickets import Packet, Stage, encode
-from shared.topology import WORK_QUEUE
+from shared.topology import NOTE_HEADER, WORK_QUEUE
 
 WATCH_S = 15.0
 
@@ -60,11 +60,14 @@ class RabbitBroker:
             await self.close()
             raise
 
-    async def publish(self, stage: Stage, packets: Sequence[Packet]) -> None:
+    async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
         if not packets:
             return
+        headers: list[Headers | None] = [{NOTE_HEADER: note} if note else None for note in notes]
         try:
-            await self._publisher.publish(WORK_QUEUE[stage], [encode(packet) for packet in packets])
+            await self._publisher.publish(
+                WORK_QUEUE[stage], [encode(packet) for packet in packets], headers=headers
+            )
         except NotPublished:
             self._tally(stage, Seen.NOT_PUBLISHED, len(packets))
             raise

@@ -169,7 +169,7 @@ class RabbitConsumer:
             while not message.subscription.lost.is_set():
                 try:
                     await self._publisher.publish(
-                        self._dead, [message.body], headers=reason_headers(message.reason)
+                        self._dead, [message.body], headers=[reason_headers(message.reason)]
                     )
                 except NotPublished as error:
                     failures += 1

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, zip_longest
 from typing import cast
 
 import aiormq
@@ -32,8 +32,10 @@ class Publisher:
         self._missing_since: float | None = None
         self._numbers = count(1)
 
-    async def publish(self, queue: str, bodies: Sequence[bytes], *, headers: Headers | None = None) -> None:
-        """Publish them in flight together. Raises NotPublished unless each was confirmed in time."""
+    async def publish(
+        self, queue: str, bodies: Sequence[bytes], *, headers: Sequence[Headers | None] = ()
+    ) -> None:
+        """Publish them in flight together, each with its headers. Raises NotPublished unless each was confirmed in time."""
         try:
             async with asyncio.timeout(self._confirm_s):
                 channel = await self._ready()
@@ -72,12 +74,15 @@ class Publisher:
         return self._channel
 
     async def _send_all(
-        self, channel: aiormq.Channel, queue: str, bodies: Sequence[bytes], headers: Headers | None
+        self, channel: aiormq.Channel, queue: str, bodies: Sequence[bytes], headers: Sequence[Headers | None]
     ) -> NotPublished | None:
         if len(bodies) == 1:  # the ordinary case at rest, and a task costs as much as half a publish
-            return await self._send(channel, queue, bodies[0], headers)
+            return await self._send(channel, queue, bodies[0], headers[0] if headers else None)
         async with asyncio.TaskGroup() as group:
-            sending = [group.create_task(self._send(channel, queue, body, headers)) for body in bodies]
+            sending = [
+                group.create_task(self._send(channel, queue, body, has))
+                for body, has in zip_longest(bodies, headers)
+            ]
         return next((failed for each in sending if (failed := each.result()) is not None), None)
 
     async def _send(

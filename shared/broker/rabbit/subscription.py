@@ -14,13 +14,14 @@ from aiormq.abc import DeliveredMessage
 from shared.broker.rabbit.trouble import RAISED, cancellations, only_trouble, translated
 from shared.errors import Unavailable
 from shared.tickets import Packet, Stage, decode
-from shared.topology import WORK_QUEUE
+from shared.topology import NOTE_HEADER, WORK_QUEUE
 
 
 @dataclass(frozen=True, slots=True)
 class RabbitDelivery:
     packet: Packet
     redelivered: bool
+    note: object
     tag: int
     subscription: "Subscription"
 
@@ -132,5 +133,7 @@ class Subscription:
             reason = str(error) or type(error).__name__
             self._unreadable(Unreadable(body=body, reason=reason, tag=tag, subscription=self))
             return
-        self._deliveries.append(RabbitDelivery(packet, bool(message.redelivered), tag, self))
+        headers = message.header.properties.headers
+        note = headers.get(NOTE_HEADER) if headers else None
+        self._deliveries.append(RabbitDelivery(packet, bool(message.redelivered), note, tag, self))
         self._arrived.set()
