@@ -14,7 +14,7 @@ from rich.text import Text
 from leeway.doctor_broker import broker_findings
 from leeway.doctor_database import database_findings
 from leeway.doctor_finding import STYLES, Finding, Health, fix, note, ok
-from leeway.doctor_webhooks import webhook_findings
+from leeway.doctor_http import traces_findings, webhook_findings
 from leeway.installation import DIRECTORY, Data, the_one_meant
 from leeway.operators import AsJson
 from leeway.terminal import console, raw_line, shown
@@ -95,6 +95,7 @@ async def _findings(data: Path) -> AsyncGenerator[Finding]:
         database_findings(settings),
         broker_findings(installation),
         webhook_findings(settings),
+        traces_findings(settings),
     )
     for part in parts:
         async with aclosing(part):

@@ -120,6 +120,23 @@ async def test_what_the_guard_gave_up_is_judged_again_and_nothing_else(rows: Gro
     assert "settled already" in str(await _retry(rows.database, letter))
 
 
+@pytest.mark.parametrize(
+    "columns", [{"state": "bot"}, {"handoff_epoch": 2}], ids=["released", "handed over again"]
+)
+async def test_what_the_guard_gave_up_is_left_alone_where_the_conversation_went_on(
+    rows: Ground, columns: dict[str, Any]
+) -> None:
+    conversation, letter = await rows.conversation(), new_id()
+    await rows.wrote(conversation, "Book")
+    await rows.database.fetch(
+        CONVERSATIONS["give_up"], conversation, letter, new_id(), "Something went wrong"
+    )
+    await rows.set_state(conversation, **columns)
+    before = await rows.state(conversation)
+    assert "the conversation went on since" in str(await _retry(rows.database, letter))
+    assert await rows.state(conversation) == before
+
+
 async def given_up_reply(rows: Ground) -> tuple[OutboundId, UUID]:
     conversation = await rows.conversation()
     await rows.said(conversation)

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from leeway.doctor_broker import broker_findings
 from leeway.doctor_database import _connections, database_findings
 from leeway.doctor_finding import Finding, Health
-from leeway.doctor_webhooks import _certificate, webhook_findings
+from leeway.doctor_http import _certificate, traces_findings, webhook_findings
 from leeway.installation import Installation
 from leeway.twins.twin import serving
 from shared.broker.rabbit import RabbitBroker
@@ -200,6 +200,18 @@ class TestTheWayIn:
             found = await self.said(f"https://localhost:{port}")
         assert found.health is Health.FIX
         assert "certificate" in found.said
+
+
+async def test_whether_somebody_takes_traces_is_told() -> None:
+    async def traces(endpoint: str) -> list[Finding]:
+        return [one async for one in traces_findings(Settings(otlp_endpoint=endpoint))]
+
+    assert await traces("") == []
+    async with serving(Starlette()) as address:
+        assert [one.health for one in await traces(address)] == [Health.OK]
+    (gone,) = await traces("http://127.0.0.1:1")
+    assert gone.health is Health.NOTE
+    assert "nobody takes them at http://127.0.0.1:1" in gone.said
 
 
 @asynccontextmanager

@@ -1,4 +1,5 @@
-"""What `leeway doctor` sees of the way in: whether LEEWAY_PUBLIC_BASE_URL leads to our ingest, how long its certificate lasts.
+"""What `leeway doctor` sees over HTTP: whether LEEWAY_PUBLIC_BASE_URL leads to our ingest, how long its certificate lasts, and
+whether somebody takes traces.
 
 Asked from this machine, where no provider is: it tells a proxy, a name or a certificate that is wrong, not a firewall before
 them.
@@ -33,6 +34,20 @@ async def webhook_findings(settings: Settings) -> AsyncGenerator[Finding]:
     yield await _way_in(base)
     if base.startswith("https://") and (finding := await _certificate(base)) is not None:
         yield finding
+
+
+async def traces_findings(settings: Settings) -> AsyncGenerator[Finding]:
+    endpoint = settings.otlp_endpoint
+    if not endpoint:
+        return
+    async with http_client(read_s=ASK_S, connections=1) as client:
+        try:
+            await client.get(endpoint)  # whatever it answers, it is there
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            why = str(error) or type(error).__name__
+            yield note("traces", f"nobody takes them at {endpoint}: {why}; work goes on, they are lost")
+        else:
+            yield ok("traces", f"go to {endpoint}")
 
 
 async def _way_in(base: str) -> Finding:
