@@ -197,7 +197,8 @@ def reap() -> None:
             subprocess.run([docker, "rm", "--force", "--volumes", name], check=False, capture_output=True)
         elif kind == "project" and (docker := shutil.which("docker")):
             down = [docker, "compose", "--project-name", name, "down", "--volumes", "--timeout", "5"]
-            subprocess.run(down, check=False, capture_output=True)
+            for command in (down, [docker, "image", "rm", "--force", f"{name}:local"]):
+                subprocess.run(command, check=False, capture_output=True)
     for kind, name in things:
         if kind == "directory":
             remove_stubborn(Path(name))
