@@ -31,6 +31,7 @@ from shared.ids import MessageId, new_id
 from shared.llm.port import Answer
 from shared.messages import MessageKind, Verdict
 from shared.settings import Timeouts
+from shared.telemetry.metrics import Metrics
 from shared.tickets import Packet, Stage, packets
 from shared.work.stage import StageLoop
 from shared.work.sweeper import sweep
@@ -76,7 +77,8 @@ class Claims:
 @asynccontextmanager
 async def looping(broker: MemoryBroker, claims: Claims, loop: type[StageLoop]) -> AsyncIterator[None]:
     one = loop(
-        broker=broker, stage=Stage.GUARD, claims=claims, clock=SystemClock(), prefetch=4, batch=100, hold_s=60, suspects=True
+        broker=broker, stage=Stage.GUARD, claims=claims, clock=SystemClock(), metrics=Metrics(process=False),
+        prefetch=4, batch=100, hold_s=60, suspects=True,
     )  # fmt: skip
     task = asyncio.create_task(one.run())
     try:

@@ -85,7 +85,7 @@ class FaultyDatabase(Database):
     """The real one, over the same pool, seen by one service."""
 
     def __init__(self, inner: Database, process: Process, service: str) -> None:
-        super().__init__(inner._pool, acquire_timeout=5)
+        super().__init__(inner._pool, acquire_timeout=5, waited=inner._waited)
         self._process = process
         self._service = service
 

@@ -1,5 +1,5 @@
 -- name: standing
--- N: what waits, for the metrics: in few rows, by the indexes of what is open. Drafts and approvals as the console lists them, handoffs that are still
+-- W4: what waits, for the metrics: in few rows, by the indexes of what is open. Drafts and approvals as the console lists them, handoffs that are still
 -- the conversation's. A step is owed once it is due for two seconds, so long a ticket may be on its way, and nothing bars it: no account that is
 -- off, no quiet hours, no turn under way. A ring moves the guard's due time, so its oldest message tells the age; and dispatch's, so the
 -- reply's own times do. Times of people are business times.
