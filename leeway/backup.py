@@ -43,7 +43,7 @@ def backup(
         if not sees_all:
             raise Misconfigured(
                 "LEEWAY_DATABASE_URL's user is subject to row-level security, so pg_dump would leave rows out; run it as a "
-                "superuser, or: alter role … bypassrls"
+                "superuser, or give it bypassrls"
             )
         command = [str(program("pg_dump", server=major)), FORMAT]
         if file == STANDARD_OUTPUT:

@@ -124,7 +124,7 @@ def _undone(overdue: Sequence[Mapping[str, Any]], waiting: Sequence[Mapping[str,
     found = [
         fix(
             "owed",
-            f"{row['n']} steps of {row['stage']} are overdue, the oldest for {lasting(row['oldest_s'])}; "
+            f"overdue steps of {row['stage']}: {row['n']}, the oldest for {lasting(row['oldest_s'])}; "
             f"does {row['stage']} run, and what do its logs say?",
         )
         for row in late

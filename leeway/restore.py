@@ -134,7 +134,7 @@ def _tell(held: Counter[str], *, key: str, send: bool) -> None:
         console.print("Replies that waited in it are sent when the services start.")
     for slug, n in sorted(held.items()):
         console.print(
-            f"{n} replies of {shown(slug)} are drafts now: they may have been sent since the back-up; "
+            f"Replies of {shown(slug)} that are drafts now, as they may have been sent since the back-up: {n}; "
             f"see: leeway drafts list --business {slug}",
             markup=False,
             soft_wrap=True,

@@ -65,9 +65,9 @@ async def test_work_that_no_service_takes_is_told_by_stage_with_its_age(
     found = await of_database(database_url, "owed")
     assert {one.health for one in found} == {Health.FIX}
     assert [one.said.partition(";")[0] for one in found] == [
-        "1 steps of guard are overdue, the oldest for 5 min",
-        "2 steps of agent are overdue, the oldest for 5 min",
-        "1 steps of dispatch are overdue, the oldest for 5 min",
+        "overdue steps of guard: 1, the oldest for 5 min",
+        "overdue steps of agent: 2, the oldest for 5 min",
+        "overdue steps of dispatch: 1, the oldest for 5 min",
     ]
 
 
