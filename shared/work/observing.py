@@ -18,7 +18,8 @@ def release() -> str:
 
 
 def introduce(metrics: Metrics, database: Database, *, service: str) -> None:
-    """Show who this is, and its pool as it is whenever somebody asks."""
+    """Show who this is, what it may count, and its pool as it is whenever somebody asks."""
+    metrics.begin(service)
     metrics.service_info.labels(service, release()).set(1)
     metrics.pool_connections.labels("busy").set_function(lambda: database.busy)
     metrics.pool_connections.labels("idle").set_function(lambda: database.idle)

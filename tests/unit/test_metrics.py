@@ -107,6 +107,26 @@ def test_a_process_shows_its_metrics_as_prometheus_reads_them() -> None:
     assert "process_resident_memory_bytes" in shown
 
 
+def test_what_a_service_may_count_begins_at_zero_so_that_the_first_is_seen_as_a_rise() -> None:
+    metrics = Metrics(process=False)
+    metrics.begin("dispatch")
+    shown = generate_latest(metrics.registry).decode()
+    assert 'leeway_sends_total{channel="sim",outcome="refused"} 0.0' in shown
+    assert 'leeway_dead_letters_total{stage="dispatch"} 0.0' in shown
+    assert "leeway_webhooks_total{" not in shown, "another service's"
+    assert "leeway_turns_total{" not in shown, "its businesses are not known"
+
+
+@pytest.mark.parametrize("service", labels.SERVICE.values or ())
+def test_what_begins_at_zero_is_not_much(service: str) -> None:
+    metrics = Metrics(process=False)
+    metrics.begin(service)
+    begun = [
+        line for line in generate_latest(metrics.registry).decode().splitlines() if line.endswith("} 0.0")
+    ]
+    assert len([line for line in begun if "_bucket" not in line]) < 500
+
+
 def test_a_member_of_a_union_is_a_label_in_words() -> None:
     assert kind_of(Accepted(provider_id=None)) == "accepted"
     assert kind_of(PromptIsTheAnswer()) == "prompt_is_the_answer"

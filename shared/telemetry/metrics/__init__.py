@@ -6,6 +6,7 @@ the record. docs/metrics.md is made of these declarations.
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -14,6 +15,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from shared.channels.traits import ChannelName
 from shared.telemetry.metrics.declared import Declared, Label, Metric
 from shared.telemetry.metrics.labels import (
+    ALONE,
     BATCH,
     BUSINESS,
     BUSINESSES_MAX,
@@ -55,6 +57,18 @@ class Metrics(Pipeline, Models, Running, Carrying):
         self._businesses: set[str] = set()
         for name, metric in _metrics():
             vars(self)[name] = metric.make(self.registry)
+
+    def begin(self, service: str) -> None:
+        """Show at 0 what the service may count, where all label values are known: of a series that is there only from its first
+        event on, nobody sees that event as a rise."""
+        for name, metric in _metrics():
+            declared = metric.declared
+            if declared.kind != "counter" or service not in (*declared.of, ALONE):
+                continue
+            values = [label.values for label in declared.labels if label.values is not None]
+            if declared.labels and len(values) == len(declared.labels):
+                for combination in product(*values):
+                    vars(self)[name].labels(*combination)
 
     def tally(self, stage: str, seen: str, packets: int) -> None:
         """Packets, as a broker tells of them."""

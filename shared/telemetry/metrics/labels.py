@@ -16,6 +16,7 @@ from shared.tickets import Stage
 BUSINESSES_MAX: Final = 200
 ITERATIONS: Final = ("1", "2", "3", "4")
 OTHER: Final = "other"
+ALONE: Final = "up"  # all services in one process
 UNKNOWN: Final = "unknown"
 
 BUSINESS: Final = Label("business", bound=f"slugs: the first {BUSINESSES_MAX}, then `{OTHER}`")
@@ -23,7 +24,7 @@ CHANNEL: Final = Label("channel", (*ChannelName, UNKNOWN))
 STATUS: Final = Label("outcome", ("200", "400", "401", "403", "404", "405", "413", "503"))
 STAGE: Final = Label("stage", tuple(Stage))
 STEP: Final = Label("stage", ("ingest", *Stage))
-SERVICE: Final = Label("service", (*ALL, "up"))
+SERVICE: Final = Label("service", (*ALL, ALONE))
 VERSION: Final = Label("version", bound="the release's own")
 
 # Models
