@@ -1,10 +1,8 @@
 """`leeway up`: everything in this process, data kept; with --stack, the services as processes."""
 
 import asyncio
-import os
 import shlex
 import signal
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -19,9 +17,8 @@ from leeway.stack import run_stack
 from leeway.terminal import console, program
 from leeway.twins.played import Played, played
 from leeway.twins.telephones import TwinName
-from shared.errors import Misconfigured
 from shared.settings import Settings, load_settings
-from shared.telemetry.health import Server, server
+from shared.telemetry.health import Server, refuse_taken, server
 from shared.telemetry.logs import configure_logs, secrets_of
 from shared.work.process import run_until
 
@@ -65,7 +62,7 @@ async def _up(settings: Settings, data: Path, name: TwinName | None) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    _refuse_taken(settings.host, settings.port)
+    refuse_taken(settings.host, settings.port, choose="--port")
     starting = console.status("Starting PostgreSQL and the services…")
     starting.start()
     try:
@@ -125,15 +122,3 @@ def _print_addresses(note: Note, data: Path) -> None:
     where = "" if data == DIRECTORY else f" --data {shlex.quote(str(data))}"
     console.print(f"  {program()} say{where} 'Is a cleaning free tomorrow?'", markup=False, soft_wrap=True)
     console.print("Your own business beside the demo's: leeway business create --help")
-
-
-def _refuse_taken(host: str, port: int) -> None:
-    """A taken port is told before a database is started for it."""
-    try:
-        with socket.create_server((host, port)):
-            pass
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise Misconfigured(
-            f"{host}:{port} can't be listened on ({reason}); choose another with --port."
-        ) from error

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from shared.errors import Misconfigured
 from shared.telemetry.metrics import Metrics
 
 HANG_UP_AFTER_S = 5
@@ -78,6 +80,19 @@ class Server(uvicorn.Server):
 def callable_host(host: str) -> str:
     """Where to reach a server on this machine that listens on `host`."""
     return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  compared, not bound
+
+
+def refuse_taken(host: str, port: int, *, choose: str) -> None:
+    """Raises Misconfigured where a server could not listen, before one tries; `choose` names what says another port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host, port), family=family):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise Misconfigured(
+            f"{host}:{port} can't be listened on ({reason}); choose another with {choose}."
+        ) from error
 
 
 def server(app: ASGIApp, *, host: str, port: int) -> Server:

@@ -19,7 +19,7 @@ from shared.database import open_pool
 from shared.database.migrate import ready_for
 from shared.errors import LeewayError, Unavailable
 from shared.settings import Settings, load_settings
-from shared.telemetry.health import Server, health_app, server
+from shared.telemetry.health import Server, health_app, refuse_taken, server
 from shared.telemetry.logs import configure_logs, secrets_of
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.traces import configured_traces
@@ -85,6 +85,7 @@ async def serve(name: str, settings: Settings, wire: Wire) -> None:
         introduce(parts.metrics, parts.database, service=service.name)
         shown = app or health_app(metrics=parts.metrics, ready=service.why_not)
         host, port = (settings.host, settings.port) if app else (settings.metrics_host, settings.metrics_port)
+        refuse_taken(host, port, choose="LEEWAY_PORT" if app else "LEEWAY_METRICS_PORT")
         http = server(shown, host=host, port=port)
         await run_until(
             stopping,

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,21 @@ async def test_a_service_that_waits_for_its_servers_can_be_stopped(
     for env in (without_postgres, without_rabbitmq):
         async with started("run", "guard", cwd=tmp_path, env=env, says='"event"') as process:
             assert await asyncio.to_thread(process.stop, number=number) == 0
+
+
+async def test_a_service_says_in_one_line_that_its_port_is_taken(
+    database_url: str, amqp_url: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        env = environment(
+            LEEWAY_DATABASE_URL=database_url,
+            LEEWAY_AMQP_URL=amqp_url,
+            LEEWAY_METRICS_PORT=str(port),
+            LEEWAY_LOG_LEVEL="error",
+        )
+        ended = await leeway("run", "guard", cwd=tmp_path, env=env)
+    assert (ended.code, ended.err) == (
+        1,
+        f"leeway: 127.0.0.1:{port} can't be listened on (Address already in use); choose another with LEEWAY_METRICS_PORT.\n",
+    )
