@@ -72,3 +72,15 @@ async def test_what_four_workers_count_never_goes_down_and_comes_to_all(stack: S
         assert total(shown, "leeway_ready") == 1
         assert total(shown, "process_resident_memory_bytes") > 0
         assert not strays(shown, slugs=[shop.slug], models=[])
+
+
+async def test_the_console_shows_what_every_process_shows(stack: Stack) -> None:
+    await stack.start("console")
+    async with httpx2.AsyncClient(trust_env=False, timeout=20) as client:
+        (shown,) = await scraped([stack.one("console")], client)
+    assert total(shown, "leeway_service_info", service="console") == 1
+    assert total(shown, "leeway_ready") == 1
+    assert total(shown, "leeway_pool_connections") >= 1
+    assert total(shown, "leeway_pool_wait_seconds_count") > 0
+    assert {"process_cpu_seconds_total", "process_open_fds", "python_info"} <= {one.name for one in shown}
+    assert not strays(shown, slugs=[], models=[])
