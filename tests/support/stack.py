@@ -315,6 +315,7 @@ class Stack:
                 await seed_pack(pool, packs["clinic"], business, SystemClock())
         finally:
             await pool.close()
+        log_scan.learn_secrets(*inbound.values(), outbound)
         self.receiver.keys.append(decode_secret(outbound))
         return Shop(
             id=business,
@@ -459,6 +460,7 @@ async def stack_on(database_url: str, amqp_url: str, **environment: str) -> Asyn
     packs = load_packs()
     await migrate(database_url, packs={name: pack.migrations for name, pack in packs.items()})
     key = new_key()
+    log_scan.learn_secrets(key)
     settings = load_settings(
         database_url=SecretStr(database_url), amqp_url=SecretStr(amqp_url), secret_key=SecretStr(key)
     )
