@@ -115,15 +115,15 @@ def keep(log: Path) -> None:
 
 def learn(words: Iterable[str | None]) -> None:
     """Texts, names and numbers that no log of this run may hold. What is too short or too ordinary to tell is left out."""
-    _keep({form for word in words if word for form in _forms(word)})
+    _remember({form for word in words if word for form in _forms(word)})
 
 
 def learn_secrets(*secrets: str) -> None:
     """Each as it is: keys and tokens tell by themselves."""
-    _keep(set(secrets))
+    _remember(set(secrets))
 
 
-def _keep(forms: set[str]) -> None:
+def _remember(forms: set[str]) -> None:
     new = forms - _learnt
     if not new or VARIABLE not in os.environ:  # noqa: TID251  as above
         return
