@@ -17,6 +17,7 @@ from shared.database import load_queries, open_pool
 from shared.database.pool import OWNER
 from shared.errors import Misconfigured
 from shared.settings import Timeouts
+from shared.telemetry.logs import configure_logs
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 STANDARD_OUTPUT: Final = Path("-")
@@ -36,6 +37,7 @@ def backup(
     data: Data = DIRECTORY,
 ) -> None:
     """Write the database to a file, by pg_dump. The broker needs no back-up; the secret key is not in it: keep that apart."""
+    configure_logs(level="warning", service="backup")
     if file != STANDARD_OUTPUT and file.exists():
         raise Misconfigured(f"{file} is there already; name another: a back-up is never written over.")
     with reached(data) as place:

@@ -48,7 +48,8 @@ def run(command: Sequence[str], url: str, *, reads: IO[bytes] | None, writes: IO
 
 
 def _told(said: str) -> str:
-    if "unsupported version" in said:
+    """What it said; where that is what an older server or program says to something newer, that it is."""
+    if "unsupported version" in said or "unrecognized" in said:
         return (
             f"{said}: it was made by a newer PostgreSQL than the server's; restore into one of that version"
         )

@@ -25,6 +25,7 @@ from shared.errors import Misconfigured
 from shared.ids import BusinessId
 from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
+from shared.telemetry.logs import configure_logs
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 WHOLE: Final = ("--single-transaction", "--exit-on-error", "--no-owner")
@@ -60,6 +61,7 @@ def restore(
     data: Data = DIRECTORY,
 ) -> None:
     """Fill an empty database from a back-up. Replies that it knows as not sent become drafts: they may have been sent since."""
+    configure_logs(level="warning", service="restore")
     if [file is not None, prepare, loaded].count(True) != 1:
         raise typer.BadParameter("name a file, or say --prepare or --loaded")
     if file is not None and file != STANDARD_OUTPUT and not file.is_file():

@@ -6,14 +6,16 @@ import signal
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 from pydantic import SecretStr
 
 from leeway.embedded import embedded_postgres
+from shared.database.migrate import migrate
 from shared.ids import new_id
-from shared.secrets import new_key
+from shared.packs import load_packs, migrations_of
 from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
 from tests.support.factories import ground
@@ -111,40 +113,36 @@ async def enough(stack: Stack) -> bool:
     return await queued(stack) >= 4
 
 
-async def test_a_back_up_goes_from_a_server_to_an_embedded_one_and_on_to_another(
-    database_url: str, tmp_path: Path
+async def test_an_embedded_installation_is_backed_up_while_none_runs_and_restored_beside_it(
+    tmp_path: Path,
 ) -> None:
-    env = environment(LEEWAY_DATABASE_URL=database_url, LEEWAY_SECRET_KEY=new_key())
-    create = ("business", "create", "corner", "--name", "Corner Clinic", "--demo-data")
-    assert (await leeway(*create, cwd=tmp_path, env=env)).code == 0
-    made = await leeway("backup", "first.dump", cwd=tmp_path, env=env)
+    (tmp_path / "here").mkdir()
+    with embedded_postgres(tmp_path / "here" / "postgres") as url:
+        await migrate(url, packs=migrations_of(load_packs()))
+        async with ground(url) as rows:
+            await rows.said(await rows.conversation(), "Hello")
+        before = await counted(url)
+    made = await leeway("backup", "first.dump", "--data", "here", cwd=tmp_path)
     assert (made.code, made.out) == (0, "")
-    assert "Keep LEEWAY_SECRET_KEY apart from it" in made.err
-    again = await leeway("backup", "first.dump", cwd=tmp_path, env=env)
-    assert (again.code, again.err) == (
-        1,
-        "leeway: first.dump is there already; name another: a back-up is never written over.\n",
-    )
-
-    inside = await leeway("restore", "first.dump", "--data", "here", cwd=tmp_path)
-    assert inside.code == 0, inside.err
-    over = await leeway("restore", "first.dump", "--data", "here", cwd=tmp_path)
-    assert over.code == 1
-    assert "There is an installation in that database already" in over.err
-    out = await leeway("backup", "second.dump", "--data", "here", cwd=tmp_path)
-    assert out.code == 0, out.err
-
-    back = await leeway("restore", "second.dump", "--send", "--data", "there", cwd=tmp_path)
+    assert "Keep here/secret.key apart from it" in made.err
+    back = await leeway("restore", "first.dump", "--send", "--data", "there", cwd=tmp_path)
     assert back.code == 0, back.err
     with embedded_postgres(tmp_path / "there" / "postgres") as url:
-        assert await counted(url) == await counted(database_url)
+        assert await counted(url) == before
         verified = await leeway("audit", "verify", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=url))
     assert verified.code == 0, verified.out
 
 
-async def test_a_back_up_of_a_newer_postgres_is_told(empty_database_url: str, tmp_path: Path) -> None:
+async def test_a_back_up_is_never_written_over_and_one_of_a_newer_postgres_is_told(
+    empty_database_url: str, tmp_path: Path
+) -> None:
     env = environment(LEEWAY_DATABASE_URL=empty_database_url)
     assert (await leeway("backup", "file.dump", cwd=tmp_path, env=env)).code == 0
+    again = await leeway("backup", "file.dump", cwd=tmp_path, env=env)
+    assert (again.code, again.err) == (
+        1,
+        "leeway: file.dump is there already; name another: a back-up is never written over.\n",
+    )
     made = bytearray((tmp_path / "file.dump").read_bytes())
     made[6] = 99  # after PGDMP and 1: the archive's minor version
     (tmp_path / "file.dump").write_bytes(made)
@@ -225,7 +223,8 @@ async def test_a_user_who_does_not_see_all_rows_makes_no_back_up(
     async with postgres._admin() as admin:
         await admin.execute("create role leeway_test_limited login password 'x' in role leeway_pipeline")
     try:
-        limited = database_url.replace("//", "//leeway_test_limited:x@", 1).replace("postgres@", "", 1)
+        parts = urlsplit(database_url)
+        limited = urlunsplit(parts._replace(netloc=f"leeway_test_limited:x@{parts.hostname}:{parts.port}"))
         ended = await leeway(
             "backup", "file.dump", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=limited)
         )
