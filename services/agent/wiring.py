@@ -55,6 +55,7 @@ async def wire(
 ) -> Service:
     """The agent on these parts, present as a worker, ready to run."""
     settings, timeouts = parts.settings, parts.settings.timeouts
+    parts.metrics.asks(model.provider, model.name)
     types = media_types(settings)
     presence = Presence(settings.database_url.get_secret_value(), Stage.AGENT, timeouts)
     await presence.enter()

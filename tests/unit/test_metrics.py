@@ -117,6 +117,18 @@ def test_what_a_service_may_count_begins_at_zero_so_that_the_first_is_seen_as_a_
     assert "leeway_turns_total{" not in shown, "its businesses are not known"
 
 
+def test_what_is_known_of_businesses_and_models_later_begins_at_zero_then() -> None:
+    metrics = Metrics(process=False)
+    metrics.asks("openai", "gpt-test")
+    metrics.begin("agent")
+    metrics.business("acme")
+    shown = generate_latest(metrics.registry).decode()
+    assert 'leeway_llm_failures_total{model="gpt-test",provider="openai",reason="auth"} 0.0' in shown
+    assert 'leeway_blocked_claims_total{business="acme"} 0.0' in shown
+    assert 'leeway_cap_hits_total{business="acme",cap="day"} 0.0' in shown
+    assert "leeway_handoffs_total{" not in shown, "too many reasons for each of many businesses"
+
+
 @pytest.mark.parametrize("service", labels.SERVICE.values or ())
 def test_what_begins_at_zero_is_not_much(service: str) -> None:
     metrics = Metrics(process=False)

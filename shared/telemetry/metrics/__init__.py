@@ -7,6 +7,7 @@ the record. docs/metrics.md is made of these declarations.
 import re
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -44,6 +45,8 @@ __all__ = [
 
 _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _CHANNELS = frozenset(ChannelName)
+ZEROS_MAX = 100  # series of one counter that are shown before they count anything
+ZEROS_OF_A_BUSINESS_MAX = 4  # of which there may be many
 
 
 class Metrics(Pipeline, Models, Running, Carrying):
@@ -55,20 +58,19 @@ class Metrics(Pipeline, Models, Running, Carrying):
             ProcessCollector(registry=self.registry)
             PlatformCollector(registry=self.registry)
         self._businesses: set[str] = set()
+        self._service = ""
         for name, metric in _metrics():
             vars(self)[name] = metric.make(self.registry)
 
     def begin(self, service: str) -> None:
-        """Show at 0 what the service may count, where all label values are known: of a series that is there only from its first
-        event on, nobody sees that event as a rise."""
-        for name, metric in _metrics():
-            declared = metric.declared
-            if declared.kind != "counter" or service not in (*declared.of, ALONE):
-                continue
-            values = [label.values for label in declared.labels if label.values is not None]
-            if declared.labels and len(values) == len(declared.labels):
-                for combination in product(*values):
-                    vars(self)[name].labels(*combination)
+        """Show at 0 what the service may count: of a series that is there only from its first event on, nobody sees that
+        event as a rise. Of businesses and models it is shown when they are known."""
+        self._service = service
+        self._at_zero(service=service, most=ZEROS_MAX)
+
+    def asks(self, provider: str, model: str) -> None:
+        """An agent's word on the model that it asks, also before `begin`."""
+        self._at_zero(service="agent", most=ZEROS_MAX, provider=provider, model=model)
 
     def tally(self, stage: str, seen: str, packets: int) -> None:
         """Packets, as a broker tells of them."""
@@ -86,8 +88,23 @@ class Metrics(Pipeline, Models, Running, Carrying):
             return slug
         if len(self._businesses) < BUSINESSES_MAX:
             self._businesses.add(slug)
+            self._at_zero(service=self._service, most=ZEROS_OF_A_BUSINESS_MAX, business=slug)
             return slug
         return OTHER
+
+    def _at_zero(self, *, service: str, most: int, **known: str) -> None:
+        """Of the service's counters those that have these labels and else only such whose values are listed, unless they
+        would be more than `most` each."""
+        for name, metric in _metrics():
+            declared = metric.declared
+            unlisted = {label.name for label in declared.labels if label.values is None}
+            counts = declared.kind == "counter" and service in (*declared.of, ALONE)
+            if not declared.labels or unlisted != set(known) or not counts:
+                continue
+            values = [label.values or (known[label.name],) for label in declared.labels]
+            if prod(map(len, values)) <= most:
+                for combination in product(*values):
+                    vars(self)[name].labels(*combination)
 
 
 def catalogue() -> list[Declared]:
