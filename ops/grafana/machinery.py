@@ -1,6 +1,6 @@
 """What the pipeline runs on: RabbitMQ, Postgres, processes. Rows of the dashboard Pipeline."""
 
-from ops.grafana.panels import Panel, Query, Row, Step, quantile, rate
+from ops.grafana.panels import Panel, Query, Row, Step, quantile, rate, seldom
 
 SERVICES = 'job=~"ingest|guard|agent|dispatch"'
 QUEUE = 'queue=~"leeway.+"'
@@ -30,7 +30,9 @@ BROKER = (
                 title="Tickets by stage",
                 says="What our processes published, could not publish, took and could not read.",
                 unit="cps",
-                queries=(rate("leeway_packets_total", by="stage, outcome", legend="{{stage}}: {{outcome}}"),),
+                queries=(
+                    seldom("leeway_packets_total", by="stage, outcome", legend="{{stage}}: {{outcome}}"),
+                ),
             ),
             Panel(
                 title="Consumers",

@@ -15,6 +15,7 @@ from ops.grafana.panels import (
     quantile,
     quantiles,
     rate,
+    seldom,
     total,
 )
 
@@ -224,7 +225,7 @@ LATENCY_ROWS = (
                 says="rate: the provider's limit · auth: key or quota · gone: no such model · open: not called at all.",
                 unit="reqps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_llm_failures_total",
                         by="model, reason",
                         where=MODEL,
@@ -238,7 +239,7 @@ LATENCY_ROWS = (
                 says="The cap of a turn, a conversation or a business's day was reached: a fixed reply goes out.",
                 unit="cps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_cap_hits_total",
                         by="business, cap",
                         where=BUSINESS,

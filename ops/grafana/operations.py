@@ -9,7 +9,7 @@ from ops.grafana.panels import (
     Row,
     Step,
     newest,
-    rate,
+    seldom,
     summed,
 )
 
@@ -131,14 +131,14 @@ REPLIES = (
                 title="Sends by outcome",
                 says="accepted: taken · throttled: again later · no_answer: nobody knows · refused: people look.",
                 unit="cps",
-                queries=(rate("leeway_sends_total", by="outcome"),),
+                queries=(seldom("leeway_sends_total", by="outcome"),),
                 stacked=True,
             ),
             Panel(
                 title="Sends by channel",
                 says="All attempts, whatever came of them.",
                 unit="cps",
-                queries=(rate("leeway_sends_total", by="channel"),),
+                queries=(seldom("leeway_sends_total", by="channel"),),
                 stacked=True,
             ),
             Panel(
@@ -146,7 +146,7 @@ REPLIES = (
                 says="What the provider said: the account, the person, the words, or our own request.",
                 unit="cps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_sends_refused_total", by="channel, trouble", legend="{{channel}}: {{trouble}}"
                     ),
                 ),
@@ -162,7 +162,7 @@ REPLIES = (
                 title="What became of them",
                 says="draft: people decide · superseded: a newer message made it stale · discarded: the customer wants none.",
                 unit="cps",
-                queries=(rate("leeway_outbounds_total", by="state"),),
+                queries=(seldom("leeway_outbounds_total", by="state"),),
                 stacked=True,
                 empty="all left",
             ),
@@ -170,7 +170,7 @@ REPLIES = (
                 title="Drafts made, by reason",
                 says="suggest is the business's choice; the others are about a reply, a send or a window.",
                 unit="cps",
-                queries=(rate("leeway_outbounds_total", by="reason", where='state="draft"'),),
+                queries=(seldom("leeway_outbounds_total", by="reason", where='state="draft"'),),
                 stacked=True,
                 empty="none",
             ),
@@ -179,7 +179,7 @@ REPLIES = (
                 says="reminded: operators were · told: the customer was told that it takes longer.",
                 unit="cps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_handoffs_waiting_total",
                         by="business, state",
                         where=BUSINESS,
@@ -214,7 +214,7 @@ REPLIES = (
                 title="Reminders",
                 says="Queued, and withdrawn before they left.",
                 unit="cps",
-                queries=(rate("leeway_reminders_total", by="state", where=BUSINESS),),
+                queries=(seldom("leeway_reminders_total", by="state", where=BUSINESS),),
                 empty="none",
             ),
         ),

@@ -83,6 +83,11 @@ def rate(counter: str, *, by: str, legend: str = "", where: str = "", times: str
     )
 
 
+def seldom(counter: str, *, by: str, legend: str = "", where: str = "") -> Query:
+    """The same of what mostly does not happen: only while it does, since a line at zero for each value hides the others."""
+    return rate(counter, by=by, legend=legend, where=where, times=" > 0")
+
+
 def total(counter: str, *, where: str = "") -> str:
     """How many in the range shown."""
     return f"sum(increase({counter}{{{where}}}[$__range]))"

@@ -14,7 +14,7 @@ from ops.grafana.panels import (
     newest,
     quantile,
     quantiles,
-    rate,
+    seldom,
     summed,
 )
 
@@ -72,7 +72,7 @@ FLOW = (
                 title="Webhooks by status",
                 says="What channels were answered. 401: badly signed · 503: not stored, the channel delivers again.",
                 unit="reqps",
-                queries=(rate("leeway_webhooks_total", by="outcome"),),
+                queries=(seldom("leeway_webhooks_total", by="outcome"),),
                 stacked=True,
             ),
             Panel(
@@ -170,7 +170,7 @@ DEBTS = (
                 title="Tried again",
                 says="Model calls, sends, and batches that were repeated item by item, by why.",
                 unit="cps",
-                queries=(rate("leeway_retries_total", by="stage, reason", legend="{{stage}}: {{reason}}"),),
+                queries=(seldom("leeway_retries_total", by="stage, reason", legend="{{stage}}: {{reason}}"),),
                 empty="nothing was",
             ),
             Panel(
@@ -181,7 +181,7 @@ DEBTS = (
                     Query(
                         "sum(rate(leeway_turns_reclaimed_total[$__rate_interval]))", "turns taken up again"
                     ),
-                    rate("leeway_dead_letters_total", by="stage", legend="dead: {{stage}}"),
+                    seldom("leeway_dead_letters_total", by="stage", legend="dead: {{stage}}"),
                 ),
                 empty="nothing was",
             ),

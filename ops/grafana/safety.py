@@ -9,6 +9,7 @@ from ops.grafana.panels import (
     Row,
     Step,
     rate,
+    seldom,
     total,
 )
 
@@ -92,7 +93,7 @@ ROWS = (
                 title="Gate decisions",
                 says="allow: it ran · ask: people must agree first · deny: it may not run · refuse: a check said no.",
                 unit="cps",
-                queries=(rate("leeway_gate_decisions_total", by="decision"),),
+                queries=(seldom("leeway_gate_decisions_total", by="decision"),),
                 stacked=True,
             ),
             Panel(
@@ -100,7 +101,7 @@ ROWS = (
                 says="unknown_tool and bad_arguments: the model errs · the rest: it wants what it may not have.",
                 unit="cps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_gate_decisions_total",
                         by="reason",
                         where='decision=~"deny|refuse", reason!=""',
@@ -113,7 +114,7 @@ ROWS = (
                 title="Confirmations by outcome",
                 says="What came of answers to a question: executed, declined, asked again, something else.",
                 unit="cps",
-                queries=(rate("leeway_confirmations_total", by="outcome"),),
+                queries=(seldom("leeway_confirmations_total", by="outcome"),),
                 stacked=True,
             ),
         ),
@@ -125,7 +126,7 @@ ROWS = (
                 title="Replies held back, by business",
                 says="Replies that claimed what no receipt shows. Several in a row: the model or its prompt has changed.",
                 unit="cps",
-                queries=(rate("leeway_blocked_claims_total", by="business", where=BUSINESS),),
+                queries=(seldom("leeway_blocked_claims_total", by="business", where=BUSINESS),),
                 empty="none",
             ),
             Panel(
@@ -133,7 +134,7 @@ ROWS = (
                 says="Calls of tools that there are not, or that may not run: what an injected order comes to.",
                 unit="cps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_gate_decisions_total",
                         by="reason",
                         where='reason=~"unknown_tool|not_permitted_at_level|autonomy_off|declined_by_.*"',
@@ -146,7 +147,7 @@ ROWS = (
                 title="Fixed replies by reason",
                 says="The model did not answer as it should, and the customer got an honest fixed reply.",
                 unit="cps",
-                queries=(rate("leeway_fallbacks_total", by="reason"),),
+                queries=(seldom("leeway_fallbacks_total", by="reason"),),
                 stacked=True,
                 empty="none",
             ),
@@ -160,7 +161,7 @@ ROWS = (
                 says="401 and 403: badly signed, so a wrong secret or somebody who tries · 404: no such account.",
                 unit="reqps",
                 queries=(
-                    rate(
+                    seldom(
                         "leeway_webhooks_total",
                         by="channel, outcome",
                         where='outcome=~"4.."',
@@ -173,7 +174,7 @@ ROWS = (
                 title="For somebody else",
                 says="Messages and statuses in signed webhooks that were for another business's address, and were dropped.",
                 unit="cps",
-                queries=(rate("leeway_webhook_parts_misaddressed_total", by="channel"),),
+                queries=(seldom("leeway_webhook_parts_misaddressed_total", by="channel"),),
                 empty="none",
             ),
             Panel(
