@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any, Final
 
 SECRET_CHARS_MIN = 6  # a shorter one would be found in ordinary words
+OWN_NAME = "leeway"  # the password of the URLs by default, and in half of all lines besides
 DEEP_MAX = 6  # how far nested values are followed
 ITEMS_MAX = 100  # of one value that holds others
 TEXT_CHARS_MAX = 8_192  # of one text; more is cut off
@@ -81,7 +82,8 @@ class Masker:
     """Masks by form, by the name of a field, and by value: `secrets` are what this process knows."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = sorted({one for one in secrets if len(one) >= SECRET_CHARS_MIN}, key=len, reverse=True)
+        told = {one for one in secrets if len(one) >= SECRET_CHARS_MIN and one != OWN_NAME}
+        known = sorted(told, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
 
     def text(self, text: str) -> str:

@@ -241,3 +241,9 @@ def test_values_of_known_kinds_are_shown_as_text_and_others_by_their_kind() -> N
 
 def test_long_texts_are_cut_off() -> None:
     assert len(MASKER.text("x" * (TEXT_CHARS_MAX + 1))) < TEXT_CHARS_MAX + 20
+
+
+def test_our_own_name_is_no_secret_though_it_is_the_password_of_the_urls_by_default() -> None:
+    masker = Masker(["leeway", "leeway2"])
+    assert masker.text("run: leeway migrate") == "run: leeway migrate"
+    assert masker.text("not leeway2") == "not [secret]"
