@@ -245,7 +245,13 @@ async def test_a_collector_that_refuses_costs_a_line_a_minute_and_no_time() -> N
 
 
 async def test_a_collector_that_never_answers_does_not_hold_up_the_end() -> None:
-    silent = await asyncio.start_server(lambda _reader, _writer: asyncio.sleep(60), "127.0.0.1", 0)
+    over = asyncio.Event()
+
+    async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await over.wait()
+        writer.close()
+
+    silent = await asyncio.start_server(hang, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     traces = to_collector(f"http://127.0.0.1:{port}", service="guard", version="1")
     traces.past("x", SpanKind.INTERNAL, began=traces.now())
@@ -254,7 +260,9 @@ async def test_a_collector_that_never_answers_does_not_hold_up_the_end() -> None
         await traces.close()
     assert FLUSH_S <= time.monotonic() - began < FLUSH_S + 1
     assert [line["event"] for line in lines] == ["the last spans were not taken in time"]
+    over.set()
     silent.close()
+    await silent.wait_closed()
 
 
 def test_lost_spans_are_counted_in_one_line_a_minute() -> None:
