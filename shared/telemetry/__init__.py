@@ -1,1 +1,1 @@
-"""Metrics, logs and health of a process."""
+"""Metrics, logs, traces and health of a process."""
