@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.postgres, pytest.mark.rabbitmq]
 DRAIN_S = 20.0
 HTTP_S = 5.0  # what a request is given to end by itself
 SLACK_S = 5.0  # of a machine that is busy with other tests
+MODEL_S = 2.0
 
 KEPT_ALIVE = b"GET /healthz HTTP/1.1\r\nHost: leeway\r\n\r\n"
 LIVE_PAGE = b"GET /live HTTP/1.1\r\nHost: leeway\r\n\r\n"
@@ -75,8 +76,9 @@ class TestRequestsThatDoNotEnd:
         assert_quiet(ingest)
 
 
-async def under_way(stack: Stack) -> bool:
-    return bool(await stack.ask("select from leeway.llm_call where state = 'started'"))
+async def all_asked(stack: Stack, count: int) -> bool:
+    """Whether so many turns have come to their model."""
+    return len(await stack.ask("select from leeway.llm_call")) == count
 
 
 class TestServersThatAreAway:
@@ -88,11 +90,11 @@ class TestServersThatAreAway:
     ) -> None:
         stack = own_stack
         shop = await stack.shop()
-        stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="2")
+        stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S=str(MODEL_S))
         stack.make("console")
         await stack.start("console", *SERVICES)
         senders = await write(stack, shop, 6)
-        await eventually(lambda: under_way(stack), within_s=20)
+        await eventually(lambda: all_asked(stack, len(senders)), within_s=20)
         server = own_servers.postgres if name == "postgres" else own_servers.rabbitmq
         await server.kill()
         began = asyncio.get_running_loop().time()
@@ -120,10 +122,10 @@ class TestSignals:
 
     async def test_a_second_one_changes_nothing_and_ctrl_c_is_heard_as_well(self, stack: Stack) -> None:
         shop = await stack.shop()
-        stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="2")
+        stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S=str(MODEL_S))
         await stack.start()
         senders = await write(stack, shop, 4)
-        await eventually(lambda: under_way(stack), within_s=20)
+        await eventually(lambda: all_asked(stack, len(senders)), within_s=20)
         for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)):
             for name in ("agent", "guard", "dispatch") if first is signal.SIGTERM else ("ingest",):
                 stack.one(name).send(first)
