@@ -195,6 +195,18 @@ async def test_what_was_not_acknowledged_comes_again_after_the_context_and_says_
         assert sorted(ids_of(again)) == sorted(ids_of(first))
 
 
+async def test_a_note_goes_beside_its_packet_also_the_second_time(broker: Broker) -> None:
+    noted, plain, alone = packet(), packet(), packet()
+    await broker.publish(GUARD, [noted, plain], notes=["where it comes from", ""])
+    await broker.publish(GUARD, [alone])
+    for _ in range(2):
+        async with broker.consume(GUARD, prefetch=32) as consumer:
+            told = {delivery.packet: delivery.note for delivery in await take_tickets(consumer, 3)}
+        assert told[noted] == "where it comes from"
+        assert not told[plain]
+        assert told[alone] is None
+
+
 async def test_an_error_in_the_context_gives_back_and_comes_through(broker: Broker) -> None:
     await broker.publish(GUARD, [packet()])
     with pytest.raises(ZeroDivisionError):
