@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "--database-pid", type=int, help="Postgres's first process, when asking does not tell"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every repeat here")
-    parser.add_argument("--full", action="store_true", help="longer runs: some 25 minutes instead of 8")
+    parser.add_argument("--full", action="store_true", help="longer runs: some 28 minutes instead of 11")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=list(ENTRIES), help="these contestants")
     parser.add_argument("--repeats", type=int, default=3, choices=range(1, REPEATS_MAX + 1))
     return parser
