@@ -57,7 +57,6 @@ def _variable(variable: Variable) -> Json:
         "name": variable.name,
         "label": variable.label,
         "datasource": dict(DATASOURCE),
-        "definition": values,
         "query": {"query": values, "refId": "PrometheusVariableQueryEditor-VariableQuery"},
         "refresh": 2,  # whenever the range changes
         "sort": 1,
