@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
+from services.dispatch.adapters.postgres_outbox import PostgresOutbox
 from shared.broker.memory import MemoryBroker
 from shared.errors import Unavailable
 from shared.llm.port import FailureKind, ModelFailure
@@ -161,6 +162,7 @@ async def test_a_turn_that_is_worked_again_has_a_span_for_each_attempt(database_
     assert (first.attributes or {})["error.type"] == "Unavailable"
     assert {shape(one, spans) for one in (first, second)} == {WAY}
     (sent,) = told.spans("dispatch")
+    assert first.context.span_id != second.context.span_id
     assert sent.parent
     assert sent.parent.span_id == second.context.span_id
     assert of_message(message, spans) == spans
@@ -189,7 +191,15 @@ async def test_a_message_that_overtakes_an_answer_is_answered_in_its_own_trace(d
     assert f"{WAY} > dispatch > send" in shapes(of_message(second, spans))
 
 
-async def test_a_notice_of_the_guard_s_leaves_in_the_trace_of_what_it_is_about(database_url: str) -> None:
+async def nowhere(*_: Any) -> None:
+    raise Unavailable("the database is away")
+
+
+async def test_a_notice_of_the_guard_s_leaves_in_the_trace_of_what_it_is_about(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ticket says so: the row need not be asked, and a trace is not worth waiting for it."""
+    monkeypatch.setattr(PostgresOutbox, "origin", nowhere)
     async with traced_stack(database_url, None) as told:
         await answered(told, await told.stack.shop(window_ms=0), "c-1", "I want to talk to a human")
         (message,) = await told.messages()
