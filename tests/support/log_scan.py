@@ -22,6 +22,7 @@ from shared.telemetry.logs import processors
 
 VARIABLE = "LEEWAY_TEST_LOGS"  # the run's directory, for its workers
 TEXT_CHARS_MIN = 12
+TEXT_CHARS_MAX = 1_000  # logs cut longer ones off
 NAME_CHARS_MIN = 3
 NUMBER_DIGITS_MIN = 7
 SHOWN_MAX = 10
@@ -170,7 +171,7 @@ def _forms(word: str) -> Iterable[str]:
     """The word as logs would write it: line by line, plain and as JSON."""
     for line in word.splitlines():
         stripped = line.strip()
-        if _tells(stripped):
+        if len(stripped) <= TEXT_CHARS_MAX and _tells(stripped):
             yield stripped
             yield json.dumps(stripped)[1:-1]
 
