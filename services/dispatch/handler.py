@@ -30,6 +30,7 @@ from services.dispatch.core.outcome import (
     WindowClosed,
     backoff,
     settle,
+    without_quotes,
 )
 from services.dispatch.core.pace import Pacer
 from services.dispatch.core.split import split
@@ -215,7 +216,8 @@ class Dispatch:
             return NoAnswer(reason="the channel adapter failed")
 
     async def _account_refused(self, claimed: Claimed, outcome: AccountRefused) -> None:
-        about = {"account": claimed.account, "channel": claimed.channel, "reason": outcome.reason}
+        reason = without_quotes(outcome.reason)
+        about = {"account": claimed.account, "channel": claimed.channel, "reason": reason}
         if not await self._outbox.disable(claimed.account, outcome.reason):
             log.info("an account's old secrets were refused; the new ones are tried", **about)
             return
@@ -246,7 +248,7 @@ class Dispatch:
         (log.error if ours else log.warning)(
             "send refused, the reply is a draft",
             outbound=str(claimed.outbound),
-            reason=outcome.reason,
+            reason=without_quotes(outcome.reason),
             trouble=outcome.trouble.value,
         )
         if ours:

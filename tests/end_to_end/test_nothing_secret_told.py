@@ -41,8 +41,11 @@ class Refusing:
         keys = request.headers.get("authorization", "")
         self.asked.append(keys)
         status = 401 if len(self.asked) % 2 else 429
-        error = {"message": f"Incorrect API key provided: {keys}; you sent {sent}", "code": status}
-        return JSONResponse({"error": error, "code": status, "message": keys + sent}, status_code=status)
+        quoted = REPLY if REPLY in sent else TEXT
+        error = {"message": f"Not with {keys}; about “{quoted}”; you sent {sent}", "code": status}
+        return JSONResponse(
+            {"error": error, "code": status, "message": quoted + keys + sent}, status_code=status
+        )
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import structlog
@@ -211,6 +212,16 @@ async def test_a_refused_send_says_why_in_the_log(desk: Desk) -> None:
         await desk.send(outbound)
     said = [(line["outbound"], line["reason"]) for line in lines if "refused" in line["event"]]
     assert said == [(str(outbound), "the callback URL must be https")]
+
+
+@pytest.mark.parametrize("kind", [Refused, AccountRefused])
+async def test_the_log_does_not_repeat_what_a_provider_quotes(desk: Desk, kind: Any) -> None:
+    """The row does: operators see it."""
+    desk.channel.outcome = kind(reason="WhatsApp says 100: not a text: 'a table for seven'")
+    outbound = desk.outbox.new()
+    with structlog.testing.capture_logs() as lines:
+        await desk.send(outbound)
+    assert [line["reason"] for line in lines] == ["WhatsApp says 100"]
 
 
 async def test_refused_credentials_disable_the_account(desk: Desk) -> None:

@@ -71,6 +71,11 @@ class GivenBack:
     """The call did not begin in time; nothing left."""
 
 
+def without_quotes(reason: str) -> str:
+    """A reason as logs may show it: ours up to the colon. What follows are the provider's words, which may quote the message."""
+    return reason.partition(": ")[0]
+
+
 Outcome = Accepted | Refused | Throttled | NoAnswer | AccountRefused | OptedOut | WindowClosed | GivenBack
 
 
