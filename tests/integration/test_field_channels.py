@@ -14,6 +14,7 @@ import pytest
 
 from services.ingest.wiring import wire
 from shared.channels.traits import ChannelName
+from shared.telemetry.metrics import Metrics
 from tests.oracles.signatures import FORM, meta_signed, twilio_signed
 from tests.support.hooks import Hooks, hooks_on
 from tests.support.payloads import (
@@ -127,7 +128,7 @@ async def test_a_repeat_after_a_restart_is_still_one(hooks: Hooks) -> None:
     """DUP-14: what is known of messages lies in Postgres alone."""
     payload = of(item("wamid.1", text="Hello"))
     await taken(hooks, payload)
-    again = await wire(hooks.wired.parts)
+    again = await wire(replace(hooks.wired.parts, metrics=Metrics(process=False)))
     restarted = replace(hooks, wired=again)
     job = asyncio.create_task(again.service.run())
     async with restarted.client:
