@@ -19,16 +19,16 @@ HIDDEN = "[hidden]"
 _CUT_OFF = "[cut off]"
 
 # Fields that may hold words of people, or say who they are.
-_PEOPLE_S = frozenset(
+_PERSONAL_FIELDS = frozenset(
     {"answer", "arguments", "body", "caption", "content", "customer_name", "display_name", "draft", "email", "from"}
     | {"full_name", "message_text", "note", "payload", "phone", "prompt", "raw", "recipient", "reply", "sender"}
     | {"summary", "text", "texts", "to", "transcript", "user_id", "username", "words"}
 )  # fmt: skip
-_SECRETS = frozenset(
+_SECRET_FIELDS = frozenset(
     {"api_key", "apikey", "auth", "authorization", "cookie", "credentials", "key", "passwd", "password", "secret"}
     | {"secrets", "set-cookie", "signature", "token", "x-api-key"}
 )  # fmt: skip
-_SECRET_ENDINGS = (
+_SECRET_FIELD_ENDINGS = (
     "_api_key",
     "_auth",
     "_key",
@@ -56,7 +56,7 @@ _CREDENTIAL: Final = re.compile(
     re.VERBOSE,
 )
 # Nobody's, and full of digits: ids, digests, times, addresses of machines, measures and counts.
-_NOBODY_S: Final = re.compile(
+_HARMLESS: Final = re.compile(
     r"""(
     \b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b
   | \b(?=[0-9]*[a-f])(?:[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b
@@ -67,7 +67,7 @@ _NOBODY_S: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_SOMEBODY_S: Final = re.compile(
+_PERSONAL: Final = re.compile(
     r"""
     (?P<email>[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+)
   | (?P<iban>\b[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,4})?\b)
@@ -92,8 +92,8 @@ class Masker:
             text = text[:TEXT_CHARS_MAX] + _CUT_OFF
         if self._known is not None:
             text = self._known.sub("[secret]", text)
-        pieces = _NOBODY_S.split(_CREDENTIAL.sub(_credential, text))
-        pieces[::2] = [_SOMEBODY_S.sub(_somebody, piece) for piece in pieces[::2]]
+        pieces = _HARMLESS.split(_CREDENTIAL.sub(_credential, text))
+        pieces[::2] = [_PERSONAL.sub(_personal, piece) for piece in pieces[::2]]
         return "".join(pieces)
 
     def field(self, name: str, value: object) -> Any:
@@ -124,7 +124,7 @@ _PLAIN = frozenset({"uuid", "datetime", "decimal", "pathlib", "zoneinfo", "ipadd
 
 def _hides(name: str) -> bool:
     lower = name.lower()
-    return lower in _PEOPLE_S or lower in _SECRETS or lower.endswith(_SECRET_ENDINGS)
+    return lower in _PERSONAL_FIELDS or lower in _SECRET_FIELDS or lower.endswith(_SECRET_FIELD_ENDINGS)
 
 
 def _credential(found: re.Match[str]) -> str:
@@ -139,7 +139,7 @@ def _credential(found: re.Match[str]) -> str:
             return "[secret]"
 
 
-def _somebody(found: re.Match[str]) -> str:
+def _personal(found: re.Match[str]) -> str:
     match found.lastgroup:
         case "email":
             return "[email]"
