@@ -41,7 +41,7 @@ def backup(
     if file != STANDARD_OUTPUT and file.exists():
         raise Misconfigured(f"{file} is there already; name another: a back-up is never written over.")
     with reached(data) as place:
-        major, sees_all = asyncio.run(_asked(place.url))
+        major, sees_all = asyncio.run(server_of(place.url))
         if not sees_all:
             raise Misconfigured(
                 "LEEWAY_DATABASE_URL's user is subject to row-level security, so pg_dump would leave rows out; run it as a "
@@ -57,6 +57,16 @@ def backup(
     errors.print(f"Keep {place.key} apart from it: without it the channels' secrets stay shut.", markup=False)
 
 
+async def server_of(url: str) -> tuple[int, bool]:
+    """The server's major version, and whether its user sees all rows."""
+    database = await open_pool(url, size=1, timeouts=Timeouts(), role=OWNER)
+    try:
+        row = (await database.fetch(QUERIES["server"]))[0]
+    finally:
+        await database.close()
+    return row["major"], row["sees_all"]
+
+
 def _written(command: Sequence[str], url: str, file: Path) -> None:
     """Under another name until it is whole, for its owner alone."""
     unfinished = file.with_name(f"{file.name}.unfinished")
@@ -69,13 +79,3 @@ def _written(command: Sequence[str], url: str, file: Path) -> None:
         raise Misconfigured(f"{file} can't be written: {error.strerror}") from error
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-async def _asked(url: str) -> tuple[int, bool]:
-    """The server's major version, and whether its user sees all rows."""
-    database = await open_pool(url, size=1, timeouts=Timeouts(), role=OWNER)
-    try:
-        row = (await database.fetch(QUERIES["server"]))[0]
-    finally:
-        await database.close()
-    return row["major"], row["sees_all"]

@@ -8,8 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from leeway.backup import QUERIES as ASKED
-from leeway.backup import STANDARD_OUTPUT
+from leeway.backup import STANDARD_OUTPUT, server_of
 from leeway.installation import DIRECTORY, Data
 from leeway.operators import By, actor
 from leeway.postgres_programs import program, run
@@ -92,21 +91,13 @@ async def _made_ready(url: str) -> None:
 
 
 def _load(file: Path, url: str) -> None:
-    command = [str(program("pg_restore", server=asyncio.run(_major(url)))), *WHOLE]
+    major, _ = asyncio.run(server_of(url))
+    command = [str(program("pg_restore", server=major)), *WHOLE]
     if file == STANDARD_OUTPUT:
         run(command, url, reads=sys.stdin.buffer, writes=None)
         return
     with file.open("rb") as reads:
         run(command, url, reads=reads, writes=None)
-
-
-async def _major(url: str) -> int:
-    database = await open_pool(url, size=1, timeouts=Timeouts(), role=OWNER)
-    try:
-        major: int = (await database.fetch(ASKED["server"]))[0]["major"]
-    finally:
-        await database.close()
-    return major
 
 
 async def _settled(url: str, *, by: str, send: bool) -> Counter[str]:
