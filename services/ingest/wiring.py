@@ -17,11 +17,10 @@ from services.ingest.app import build_app
 from services.ingest.handler import Ingest
 from services.ingest.routes import Hooks
 from services.ingest.watching import Watching
-from shared.errors import Unavailable
 from shared.secrets import vault_of
 from shared.telemetry.health import Ready
 from shared.work.service import Parts, Service
-from shared.work.sweeper import every
+from shared.work.sweeper import NOT_ASKED, Reach, every
 
 PING_EVERY_S = 2.0
 LOOK_EVERY_S = 10.0
@@ -73,15 +72,7 @@ async def wire(parts: Parts) -> WiredIngest:
         limits=limits_of(parts.settings),
     )
     watching = Watching(standing=PostgresStanding(parts.database), metrics=parts.metrics, clock=parts.clock)
-    away: list[str] = ["the database was not asked yet"]
-
-    async def ping() -> None:
-        try:
-            await inbox.retry_held()
-        except Unavailable:
-            away[:] = ["the database is away"]
-            raise
-        away.clear()
+    reach = Reach(NOT_ASKED)
 
     service = Service(
         name="ingest",
@@ -91,9 +82,9 @@ async def wire(parts: Parts) -> WiredIngest:
             polling.run,
             missed.run,
             fetching.run,
-            lambda: every(PING_EVERY_S, ping, name="held statuses"),
+            lambda: every(PING_EVERY_S, lambda: reach.asked(inbox.retry_held), name="held statuses"),
             lambda: every(LOOK_EVERY_S, watching.look, name="what waits"),
         ],
-        why_not_ready=lambda: away[0] if away else None,
+        why_not_ready=lambda: reach.why_not,
     )
     return WiredIngest(service=service, hooks=hooks, parts=parts)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 import structlog
@@ -16,8 +16,11 @@ LOOK_EVERY_S = 0.25
 RING_MOST = 500
 READY_MOST = 100  # packets; with more in the queue, ringing again only doubles them
 PAUSE_AFTER_ERROR_S = 2.0
+NOT_ASKED: Final = "the database was not asked yet"
 
 log = structlog.get_logger(__name__)
+
+Answer = TypeVar("Answer")
 
 
 class Owed(Protocol):
@@ -35,10 +38,10 @@ class Owed(Protocol):
 class Reach:
     """Whether the database answered when it was last asked: `why_not` is None if it did."""
 
-    def __init__(self) -> None:
-        self.why_not: str | None = None
+    def __init__(self, why_not: str | None = None) -> None:
+        self.why_not = why_not
 
-    async def asked(self, question: Callable[[], Awaitable[bool]]) -> bool:
+    async def asked(self, question: Callable[[], Awaitable[Answer]]) -> Answer:
         """The answer. Raises Unavailable, and remembers it."""
         try:
             answer = await question()
