@@ -23,7 +23,7 @@ from shared.telemetry.metrics.labels import (
     GATE_CODES,
     ITERATIONS,
     OTHER,
-    PACK_S_OWN,
+    REFUSED_BY_TOOL,
     UNKNOWN,
 )
 from shared.telemetry.metrics.looking import LOOKED
@@ -131,7 +131,7 @@ def refusal_of(code: str | None) -> str:
     """Why a call was refused, as a label: the gate's own codes; a tool's are as many as packs make."""
     if code is None:
         return ""
-    return code if code in GATE_CODES else PACK_S_OWN
+    return code if code in GATE_CODES else REFUSED_BY_TOOL
 
 
 def _metrics() -> Iterator[tuple[str, Metric[Any]]]:

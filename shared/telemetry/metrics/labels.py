@@ -76,8 +76,8 @@ GATE_CODES: Final = (
     "unknown_tool", "not_permitted_at_level", "autonomy_off", "one_action_at_a_time", "waiting_for_operator",
     "declined_by_customer", "declined_by_operator", "bad_arguments", "check_failed", "prompt_too_long",
 )  # fmt: skip
-PACK_S_OWN: Final = "tool"  # a refusal by the tool itself
-GATE_REASON: Final = Label("reason", ("", *GATE_CODES, PACK_S_OWN))
+REFUSED_BY_TOOL: Final = "tool"
+GATE_REASON: Final = Label("reason", ("", *GATE_CODES, REFUSED_BY_TOOL))
 
 # Dispatch
 SENDS: Final = (
