@@ -38,7 +38,7 @@ def counts(workers: list[list[Series]]) -> dict[tuple[int, Series], float]:
         (n, Series(one.name, one.labels, 0)): one.value
         for n, shown in enumerate(workers)
         for one in shown
-        if one.only_grows and not one.name.endswith("_created")
+        if one.only_grows
     }
 
 

@@ -11,7 +11,7 @@ from shared.telemetry.metrics import catalogue
 from shared.telemetry.metrics.declared import Declared
 
 DECLARED: Final[Mapping[str, Declared]] = {metric.name: metric for metric in catalogue()}
-SUFFIXES: Final = ("_bucket", "_count", "_sum", "_created")
+SUFFIXES: Final = ("_bucket", "_count", "_sum")
 PERSONAL: Final = re.compile(r"\d{5}|[0-9a-f]{8}-[0-9a-f]{4}|@|\s")  # numbers, ids, addresses, words
 
 
@@ -30,8 +30,6 @@ class Series:
             plain = self.name.removesuffix(suffix)
             if plain != self.name and plain in DECLARED:
                 return plain
-            if plain != self.name and f"{plain}_total" in DECLARED:
-                return f"{plain}_total"
         return self.name
 
     @property

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector, disable_created_metrics
 from prometheus_client.platform_collector import PlatformCollector
 
 from shared.channels.traits import ChannelName
@@ -47,6 +47,8 @@ _INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _CHANNELS = frozenset(ChannelName)
 ZEROS_MAX = 100  # series of one counter that are shown before they count anything
 ZEROS_OF_A_BUSINESS_MAX = 4  # of which there may be many
+
+disable_created_metrics()  # a series more for each, which nobody asks for
 
 
 class Metrics(Pipeline, Models, Running, Carrying):
