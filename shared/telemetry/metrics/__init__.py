@@ -48,7 +48,7 @@ _CHANNELS = frozenset(ChannelName)
 ZEROS_MAX = 100  # series of one counter that are shown before they count anything
 ZEROS_OF_A_BUSINESS_MAX = 4  # of which there may be many
 
-disable_created_metrics()  # a series more for each, which nobody asks for
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a series more for each, which nobody asks for
 
 
 class Metrics(Pipeline, Models, Running, Carrying):
