@@ -50,7 +50,7 @@ _CREDENTIAL: Final = re.compile(
       | (?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}=(?![A-Za-z0-9=]))
   | (?P<bot>(?:(?<=bot)|\b)\d{5,}:[A-Za-z0-9_-]{20,})
   | (?P<named>(?i:\b(?:access_token|api[_-]?key|auth_token|authorization|bot_token|client_secret|password|passwd|secret|secret_key
-      |token|verify_token|app_secret))["']?\s*[=:]\s*["']?(?!\[)[^\s"'&,;})\]]+)
+      |token|verify_token|app_secret))["']?\s*[=:]\s*["']?(?!\[)(?:(?i:bearer|basic)\ +)?[^\s"'&,;})\]]+)
   | (?P<message>\bwamid\.[A-Za-z0-9+/=_-]+)
     """,
     re.VERBOSE,

@@ -86,6 +86,8 @@ def test_a_secret_of_a_known_form_is_masked(secret: str, around: str) -> None:
         '{"password": "hunter2!"}',
         "auth_token: hunter2!",
         "client_secret='hunter2!'",
+        "authorization: Basic hunter2!",
+        '{"Authorization": "Bearer hunter2!"}',
     ],
 )
 def test_a_secret_is_masked_where_its_name_or_place_tells(text: str) -> None:
