@@ -67,10 +67,11 @@ _HARMLESS: Final = re.compile(
     )""",
     re.VERBOSE,
 )
+# Before what is harmless is set aside: a name may look like a number or a day.
+_EMAIL: Final = re.compile(r"(?<![\w.!#$%&'*+/=?^`{|}~-])[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+")
 _PERSONAL: Final = re.compile(
     r"""
-    (?P<email>[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+)
-  | (?P<iban>\b[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,4})?\b)
+    (?P<iban>\b[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,4})?\b)
   | (?P<digits>(?<!\w)\+?\d(?:[\s().\-/]{0,3}\d){6,}(?!\w))
     """,
     re.VERBOSE,
@@ -92,7 +93,7 @@ class Masker:
             text = text[:TEXT_CHARS_MAX] + _CUT_OFF
         if self._known is not None:
             text = self._known.sub("[secret]", text)
-        pieces = _HARMLESS.split(_CREDENTIAL.sub(_credential, text))
+        pieces = _HARMLESS.split(_EMAIL.sub("[email]", _CREDENTIAL.sub(_credential, text)))
         pieces[::2] = [_PERSONAL.sub(_personal, piece) for piece in pieces[::2]]
         return "".join(pieces)
 
@@ -140,13 +141,9 @@ def _credential(found: re.Match[str]) -> str:
 
 
 def _personal(found: re.Match[str]) -> str:
-    match found.lastgroup:
-        case "email":
-            return "[email]"
-        case "iban" if _is_iban(found.group()):
-            return "[iban]"
-        case _:
-            return _DIGITS.sub(_digits, found.group())
+    if found.lastgroup == "iban" and _is_iban(found.group()):
+        return "[iban]"
+    return _DIGITS.sub(_digits, found.group())
 
 
 def _digits(found: re.Match[str]) -> str:

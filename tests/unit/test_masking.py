@@ -155,6 +155,11 @@ def test_no_card_number_survives(around: str, digits: list[int]) -> None:
     assert card not in MASKER.text(put(around, card))
 
 
+@pytest.mark.parametrize("name", ["0.0", "2026-12-01", "127.0.0.1", "1764567890", "12345678"])
+def test_an_address_that_begins_like_a_number_is_no_way_out(name: str) -> None:
+    assert MASKER.text(f"to {name}@clinic.ro") == "to [email]"
+
+
 def test_numbers_side_by_side_are_no_way_out() -> None:
     assert MASKER.text("0740123456 0741123456") == "[phone]"
 
