@@ -52,6 +52,19 @@ def limited(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker for all tests of the stack in containers. Marks don't say it: pytest-xdist 3.8 writes groups where pytest 9.2
+    no longer reads them."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Scheduler(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return CONTAINERS if nodeid.startswith(CONTAINERS) else super()._split_scope(nodeid)
+
+    return Scheduler(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist, in the controller, for each worker."""
     stash = node.config.stash

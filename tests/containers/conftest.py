@@ -73,7 +73,7 @@ async def why_not() -> str | None:
     return why
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # it is gone before other tests want the machine
 async def place(
     why_not: str | None, tmp_path_factory: pytest.TempPathFactory, desk: Desk
 ) -> AsyncIterator[Place]:
