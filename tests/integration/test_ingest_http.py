@@ -221,7 +221,9 @@ async def test_during_a_rotation_either_secret_signs(web: Web, secret: str) -> N
     assert (await web.post(GENERIC, event(), secret=secret)).status_code == 200
 
 
-@pytest.mark.parametrize("late_s", [280, -280])  # with room for a busy machine; the second itself is test_signing's
+@pytest.mark.parametrize(
+    "late_s", [280, -280]
+)  # room for a busy machine; the second itself is test_signing's
 async def test_five_minutes_off_are_tolerated(web: Web, late_s: int) -> None:
     assert (await web.post(GENERIC, event(), late_s=late_s)).status_code == 200
 
