@@ -57,6 +57,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     no longer reads them."""
     from xdist.scheduler import LoadGroupScheduling
 
+    if config.getvalue("dist") != "loadgroup":
+        return None
+
     class Scheduler(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return CONTAINERS if nodeid.startswith(CONTAINERS) else super()._split_scope(nodeid)
