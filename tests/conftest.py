@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import Any
 
 import pytest
+from _pytest.nodeid import NodeId
 
 from tests.support import log_scan
 from tests.support.choice import Bringer, Choice
@@ -34,12 +35,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[DESK] = OwnDesk(Bringer(Choice.from_environment()))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """An async test that waits for ever fails where it waits, instead of holding up the run."""
+@pytest.hookimpl(trylast=True)  # after pytest-xdist
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """An async test that waits for ever fails where it waits, instead of holding up the run. Tests of a group share a worker."""
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
             marker = item.get_closest_marker("time_limit")
             item.obj = limited(item.obj, marker.args[0] if marker else TEST_SECONDS)
+        group = item.get_closest_marker("xdist_group")
+        if group and config.getoption("loadgroup", False) and "@" not in item.nodeid:
+            # pytest-xdist 3.8 writes the group into `_nodeid`, which pytest 9.2 no longer reads.
+            item._id = NodeId.parse(f"{item.nodeid}@{group.args[0]}")
 
 
 def limited(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..., Awaitable[None]]:
@@ -49,22 +55,6 @@ def limited(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..
             await test(*args, **kwargs)
 
     return limited_test
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker for all tests of the stack in containers. Marks don't say it: pytest-xdist 3.8 writes groups where pytest 9.2
-    no longer reads them."""
-    from xdist.scheduler import LoadGroupScheduling
-
-    if config.getvalue("dist") != "loadgroup":
-        return None
-
-    class Scheduler(LoadGroupScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return CONTAINERS if nodeid.startswith(CONTAINERS) else super()._split_scope(nodeid)
-
-    return Scheduler(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,7 +14,7 @@ from tests.support.composed import CORE, FILES, WATCHING, docker
 from tests.support.desk import Desk
 from tests.support.eventually import eventually
 
-pytestmark = [pytest.mark.stack, pytest.mark.time_limit(280)]
+pytestmark = [pytest.mark.stack, pytest.mark.xdist_group("compose"), pytest.mark.time_limit(280)]
 
 EVERY_S = 0.05
 ASKS = "How much is a filling?"
