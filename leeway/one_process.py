@@ -32,6 +32,7 @@ from shared.secrets import vault_of
 from shared.settings import Settings
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.traces import Traces, configured_traces
+from shared.work.asking import until
 from shared.work.observing import introduce, release
 from shared.work.service import Parts, Service
 
@@ -162,8 +163,7 @@ async def running(installation: OneProcess) -> AsyncIterator[None]:
     """Run the services beside what happens inside; drain them afterwards."""
     async with asyncio.TaskGroup() as tasks:
         jobs = [tasks.create_task(service.run()) for service in installation.services]
-        while installation.why_not() is not None:  # noqa: ASYNC110  readiness is asked, it tells nobody
-            await asyncio.sleep(0.01)
+        await until(lambda: installation.why_not() is None)
         try:
             yield
         finally:

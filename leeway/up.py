@@ -20,6 +20,7 @@ from leeway.twins.telephones import TwinName
 from shared.settings import Settings, load_settings
 from shared.telemetry.health import Server, refuse_taken, server
 from shared.telemetry.logs import configure_logs, secrets_of
+from shared.work.asking import until
 from shared.work.process import run_until
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -90,8 +91,7 @@ async def _tell(
     installation: OneProcess, http: Server, data: Path, twin: Played, ready: Callable[[], None]
 ) -> None:
     """Say where everything is once it works, to people and to other commands."""
-    while not http.started or installation.why_not() is not None:  # noqa: ASYNC110  readiness is asked
-        await asyncio.sleep(0.01)
+    await until(lambda: http.started and installation.why_not() is None)
     await twin.connect(installation, http.address)
     ready()
     database_url = installation.parts.settings.database_url.get_secret_value()

@@ -26,6 +26,7 @@ from shared.database import Database, open_pool, queries_of
 from shared.packs import Pack
 from shared.settings import Settings
 from shared.tickets import Stage as Service
+from shared.work.asking import until
 
 LOOK_EVERY_S: Final = 0.005
 AGENT_POOL_SIZE: Final = 4
@@ -105,8 +106,8 @@ class Stage:
             replace(parts, database=database), model=self.model, packs=self.packs, rounds=SELDOM
         )
         self._worker = Worker(self._tasks.create_task(service.run()), database)
-        while service.why_not() is not None and not self._worker.task.done():  # noqa: ASYNC110  it tells nobody
-            await asyncio.sleep(LOOK_EVERY_S)
+        working = self._worker.task
+        await until(lambda: service.why_not() is None or working.done())
 
     async def let_time_work(self) -> None:
         """What the clock brings about by itself, now: approvals nobody gave, handoffs, owners who went quiet, reminders."""

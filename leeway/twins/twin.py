@@ -1,6 +1,7 @@
 """What all twins share: what was sent to customers, faults to come, and webhooks posted to us."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.outgoing import http_client
 from shared.telemetry.health import server
+from shared.work.asking import until
 
 WEBHOOK_TIMEOUT_S = 10.0
 
@@ -50,7 +52,7 @@ class Cut(Response):
         await send({"type": "http.response.body", "body": b"{"})
 
 
-class Twin:
+class Twin(ABC):
     """One provider with one account. `webhook` is where it posts what customers do; a subclass says how."""
 
     def __init__(self, *, webhook: str) -> None:
@@ -63,9 +65,9 @@ class Twin:
         self._client = http_client(read_s=WEBHOOK_TIMEOUT_S)
 
     @property
+    @abstractmethod
     def app(self) -> ASGIApp:
         """The provider's HTTP interface, at the paths of the real one."""
-        raise NotImplementedError
 
     async def meet_fault(self) -> tuple[Fault | None, Response | None]:
         """The next send's fault, if one is set, and the answer in its place."""
@@ -94,10 +96,9 @@ async def serving(app: ASGIApp | Starlette, *, host: str = "127.0.0.1", port: in
     http = server(app, host=host, port=port)
     running = asyncio.create_task(http.serve())
     try:
-        while not http.started:
-            if running.done():
-                await running
-            await asyncio.sleep(0.01)
+        await until(lambda: http.started or running.done())
+        if not http.started:
+            await running  # raises what it ended of
         yield http.address
     finally:
         http.should_exit = True

@@ -174,7 +174,7 @@ async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: 
 async def _alone(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     """Wait for whoever migrates just now, asking again and again: a statement that waited would hold up an index that is made
     concurrently."""
-    while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110  asked of Postgres
+    while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110  the lock is another process's
         await asyncio.sleep(LOOK_EVERY_S)
 
 

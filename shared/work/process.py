@@ -23,6 +23,7 @@ from shared.telemetry.health import Server, health_app, refuse_taken, server
 from shared.telemetry.logs import configure_logs, secrets_of
 from shared.telemetry.metrics import Metrics
 from shared.telemetry.traces import configured_traces
+from shared.work.asking import until
 from shared.work.observing import introduce, release, watch_the_loop
 from shared.work.service import Parts, Service
 
@@ -162,10 +163,9 @@ async def run_until(
 
 
 async def _listening(http: Server, listening: "asyncio.Task[None]") -> None:
-    while not http.started:
-        if listening.done():
-            raise Unavailable("the HTTP server did not start; is its port taken?")
-        await asyncio.sleep(0.01)
+    await until(lambda: http.started or listening.done())
+    if not http.started:
+        raise Unavailable("the HTTP server did not start; is its port taken?")
 
 
 async def until_available(attempt: Callable[[], Awaitable[Result]]) -> Result:
