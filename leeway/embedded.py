@@ -122,14 +122,14 @@ class _Server:
         settings = [f"--{name}={value}" for name, value in OPTIONS.items()]
         command = [str(self._reachable() / "postgres"), "-D", str(self.data), *settings]
         with self.log.open("wb") as output:
-            process = subprocess.Popen(  # noqa: S603  our own program and options
+            process = subprocess.Popen(  # noqa: S603  no shell; PostgreSQL's own program, options of ours
                 [*command, f"--unix_socket_directories={sockets}"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is for us: the server is stopped after its clients
-                preexec_fn=dies_with_us(signal.SIGINT),  # noqa: PLW1509  one system call, no lock of a thread
+                preexec_fn=dies_with_us(signal.SIGINT),  # noqa: PLW1509  a single system call, which can't wait for another thread's lock
                 user=self.uid,
                 group=self.gid,
                 extra_groups=self.groups,
@@ -191,7 +191,7 @@ class _Server:
         return programs
 
     def _run(self, command: list[str]) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(  # noqa: S603  our own program and options
+        return subprocess.run(  # noqa: S603  no shell; PostgreSQL's own program, options of ours
             command,
             capture_output=True,
             text=True,

@@ -34,12 +34,12 @@ def program(name: str, *, server: int) -> Path:
 def run(command: Sequence[str], url: str, *, reads: IO[bytes] | None, writes: IO[bytes] | None) -> None:
     """Run it against the database; the password goes by the environment, which `ps` doesn't show. Raises Misconfigured."""
     bare, password = _without_password(url)
-    ended = subprocess.run(  # noqa: S603  PostgreSQL's programs and our options
+    ended = subprocess.run(  # noqa: S603  no shell; PostgreSQL's own program, options of ours
         [*command, "--no-password", f"--dbname={bare}"],
         stdin=reads or subprocess.DEVNULL,
         stdout=writes or subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env=os.environ | ({"PGPASSWORD": password} if password else {}),  # noqa: TID251  libpq's own settings stay theirs
+        env=os.environ | ({"PGPASSWORD": password} if password else {}),  # noqa: TID251  handed on: libpq has variables of its own
         check=False,
     )
     if ended.returncode:
@@ -67,7 +67,7 @@ def _candidates(name: str) -> Iterator[Path]:
 
 def _major(path: Path) -> int:
     """0 where it doesn't say, as Debian's wrapper without a cluster doesn't."""
-    said = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603  asks its version
+    said = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603  no shell; a constant option
     match = re.search(r"\) (\d+)", said.stdout)
     return int(match[1]) if match else 0
 

@@ -60,13 +60,13 @@ def _give(future: "asyncio.Future[str | None]", line: str | None) -> None:
 def terminal_kept() -> Iterator[None]:
     """Whatever bytes come in are text; and the terminal is afterwards as it was, also when the reader was cut off."""
     if sys.stdin is None:  # it was closed before we began: nobody types
-        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  as long as the process
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  it stays open for as long as the process lives
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]  # a real stdin is a TextIOWrapper
     if not sys.stdin.isatty():
         yield
         return
     with contextlib.suppress(ImportError):
-        import readline  # noqa: F401, PLC0415  line editing, where there is a terminal
+        import readline  # noqa: F401, PLC0415  imported for its effect: input() can then edit lines
     kept = termios.tcgetattr(sys.stdin)
     try:
         yield

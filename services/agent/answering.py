@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 class Answering:
     """The work of one turn, of any."""
 
-    def __init__(  # noqa: PLR0913  each is a part of its work
+    def __init__(  # noqa: PLR0913  its collaborators, by keyword, put together once in wiring
         self,
         *,
         turns: Turns,

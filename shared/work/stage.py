@@ -54,7 +54,7 @@ class StageLoop:
     than the stage's own: they are acknowledged whatever comes of them, and redelivered ones are dropped.
     """
 
-    def __init__(  # noqa: PLR0913  each is a part of its work
+    def __init__(  # noqa: PLR0913  its collaborators, by keyword, put together once in wiring
         self,
         *,
         broker: Broker,
