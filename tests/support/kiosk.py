@@ -25,6 +25,7 @@ from services.agent.evidence import Sealing
 from services.agent.execution import Executor
 from services.agent.ports import Commit
 from services.agent.questions import Questions
+from services.agent.timing import ModelTime
 from shared.autonomy import Asked, Mode, Risk
 from shared.broker.memory import MemoryBroker
 from shared.digest import canonical, digest
@@ -188,7 +189,12 @@ class Kiosk:
         model = ScriptedModel(lambda request: self.asked.append(request) or answer(request))  # type: ignore[func-returns-value]
         loop = ToolLoop(
             calling=Calling(
-                turns=self.turns, model=model, clock=self.clock, metrics=self.metrics, call_timeout_s=1
+                turns=self.turns,
+                model=model,
+                clock=self.clock,
+                metrics=self.metrics,
+                call_timeout_s=1,
+                model_time=ModelTime(),
             ),
             turns=self.turns,
             checks=checks,

@@ -17,6 +17,7 @@ from services.agent.engines.calling import Calling
 from services.agent.engines.outcome import Stopped
 from services.agent.listening import HEARING_MAX, WORDS_CHARS_MAX, Listening, plain
 from services.agent.ports import Cap, Going
+from services.agent.timing import ModelTime
 from shared.autonomy import Mode
 from shared.ids import BusinessId, CallId, MessageId, new_id
 from shared.llm.port import Answer, FailureKind, Finish, ModelFailure, Request, Usage, UserMedia, UserText
@@ -70,7 +71,9 @@ class Ear:
 
 
 def listening(ear: Ear, shelf: Shelf, turns: MemoryTurns, media: frozenset[Medium] = BOTH) -> Listening:
-    calling = Calling(turns=turns, model=ear, clock=SetClock(), metrics=Metrics(), call_timeout_s=1)
+    calling = Calling(
+        turns=turns, model=ear, clock=SetClock(), metrics=Metrics(), call_timeout_s=1, model_time=ModelTime()
+    )
     return Listening(record=shelf, calling=calling, turns=turns, media=media, types=ALL)
 
 

@@ -1,7 +1,7 @@
 """One iteration's model call: permitted and recorded before, metered after, tried once more where that may help."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import msgspec
@@ -48,7 +48,7 @@ class Calling:
     clock: Clock
     metrics: Metrics
     call_timeout_s: float
-    model_time: ModelTime = field(default_factory=ModelTime)
+    model_time: ModelTime
     traces: Traces = UNTOLD
 
     async def call(
