@@ -1,17 +1,20 @@
 """What `leeway doctor` sees of the database: whether it can be worked on, and what lies in it undone."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from leeway.doctor_accounts import account_troubles
-from leeway.doctor_finding import Finding, fix, note, ok
+from leeway.doctor_finding import Finding, Health, fix, note, ok
 from leeway.terminal import lasting
+from services.ingest.adapters.postgres_standing import PostgresStanding
+from services.ingest.core.standing import Found, Labels, What, summed
 from shared.clock import SystemClock
 from shared.database import Database, load_queries, open_pool
 from shared.database.migrate import pending
-from shared.database.pool import OWNER
+from shared.database.pool import OWNER, PIPELINE
 from shared.errors import LeewayError, Misconfigured
 from shared.packs import load_packs, migrations_of
 from shared.secrets import vault_of
@@ -20,21 +23,40 @@ from shared.settings import Settings
 QUERIES = load_queries(Path(__file__).with_name("doctor.sql"))
 POSTGRES_OLDEST: Final = 15
 SKEW_MAX_S: Final = 2.0
-OVERDUE_S: Final = 60.0
-BESIDE_THE_POOL: Final = (
-    2  # connections of an agent or a dispatch: its worker number, and its look for dead ones
-)
+OVERDUE: Final = timedelta(seconds=60)
+BESIDE_THE_POOL: Final = 2  # connections of an agent or a dispatch: its worker number, its look for dead ones
+# What waits for people, and which command shows it
+WAITS: Final = {
+    What.DRAFT: ("drafts wait for a decision", "leeway drafts list"),
+    What.APPROVAL: ("actions wait for an approval", "leeway approvals list"),
+    What.HANDOFF: ("conversations wait for people", "leeway handoffs list"),
+}
 
 
 async def database_findings(settings: Settings) -> AsyncGenerator[Finding]:
+    """The server as its own user sees it; then, if our role can be taken, the record as the services see it."""
+    usable = False
+    async with aclosing(_asked(settings, OWNER, _of_server)) as findings:
+        async for finding in findings:
+            usable = finding.what == "roles" and finding.health is Health.OK
+            yield finding
+    if usable:
+        async with aclosing(_asked(settings, PIPELINE, _of_record)) as findings:
+            async for finding in findings:
+                yield finding
+
+
+async def _asked(
+    settings: Settings, role: str, ask: Callable[[Database, Settings], AsyncGenerator[Finding]]
+) -> AsyncGenerator[Finding]:
     url = settings.database_url.get_secret_value()
     try:
-        database = await open_pool(url, size=1, timeouts=settings.timeouts, role=OWNER)
+        database = await open_pool(url, size=1, timeouts=settings.timeouts, role=role)
     except LeewayError as error:
         yield fix("database", f"{error}; is it running, and LEEWAY_DATABASE_URL right?")
         return
     try:
-        async with aclosing(_of_database(database, settings)) as findings:
+        async with aclosing(ask(database, settings)) as findings:
             async for finding in findings:
                 yield finding
     except LeewayError as error:
@@ -43,7 +65,8 @@ async def database_findings(settings: Settings) -> AsyncGenerator[Finding]:
         await database.close()
 
 
-async def _of_database(database: Database, settings: Settings) -> AsyncGenerator[Finding]:
+async def _of_server(database: Database, settings: Settings) -> AsyncGenerator[Finding]:
+    """The last finding is about the roles, unless migrations are missing."""
     clock = SystemClock()
     before = clock.now()
     server = (await database.fetch(QUERIES["server"]))[0]
@@ -58,17 +81,16 @@ async def _of_database(database: Database, settings: Settings) -> AsyncGenerator
         return
     yield ok("migrations", "up to date")
     yield _roles([(row["name"], row["there"], row["may"]) for row in await database.fetch(QUERIES["roles"])])
+
+
+async def _of_record(database: Database, settings: Settings) -> AsyncGenerator[Finding]:
     yield await _sealed(database, settings)
     for row in await database.fetch(QUERIES["accounts"]):
         for said in account_troubles(row, settings):
             yield fix("channels", said)
-    for finding in _undone(
-        await database.fetch(QUERIES["overdue"], OVERDUE_S), await database.fetch(QUERIES["waiting"])
-    ):
+    found = summed(await PostgresStanding(database).look(due_for=OVERDUE), _of_all_businesses)
+    for finding in _undone(found.values()):
         yield finding
-    unsettled = (await database.fetch(QUERIES["unsettled"]))[0]["n"]
-    if unsettled:
-        yield note("dead", f"{unsettled} failed for good and wait for you; see: leeway dead list")
 
 
 def _version(number: int, text: str, user: str) -> Finding:
@@ -118,23 +140,36 @@ async def _sealed(database: Database, settings: Settings) -> Finding:
     return ok("channels", f"secrets open with the key (tried on {rows[0]['channel']} {rows[0]['address']})")
 
 
-def _undone(overdue: Sequence[Mapping[str, Any]], waiting: Sequence[Mapping[str, Any]]) -> Sequence[Finding]:
-    """What services should have done by now, and what waits for people."""
-    late = [row for row in overdue if row["n"]]
-    found = [
+def _of_all_businesses(found: Found) -> Labels:
+    return found.labels if found.what is What.OWED else ()
+
+
+def _undone(found: Iterable[Found]) -> Sequence[Finding]:
+    """What services should have done by now, what waits for people, what lies among the dead."""
+    there = [one for one in found if one.number]
+    late = [
         fix(
             "owed",
-            f"overdue steps of {row['stage']}: {row['n']}, the oldest for {lasting(row['oldest_s'])}; "
-            f"does {row['stage']} run, and what do its logs say?",
+            f"overdue steps of {stage}: {one.number}, the oldest for {lasting(one.oldest_s)}; "
+            f"does {stage} run, and what do its logs say?",
         )
-        for row in late
+        for one in there
+        if one.what is What.OWED
+        for stage in one.labels
     ]
-    found += [] if late else [ok("owed", f"no step is overdue by more than {OVERDUE_S:.0f} s")]
-    return found + [
-        note(
-            "people",
-            f"{row['n']} {row['what']}, the oldest for {lasting(row['oldest_s'])}; see: leeway {row['command']} list",
-        )
-        for row in waiting
-        if row["n"]
+    people = [
+        note("people", f"{one.number} {what}, the oldest for {lasting(one.oldest_s)}; see: {command}")
+        for one in there
+        if one.what in WAITS
+        for what, command in [WAITS[one.what]]
+    ]
+    dead = [
+        note("dead", f"{one.number} failed for good and wait for you; see: leeway dead list")
+        for one in there
+        if one.what is What.DEAD
+    ]
+    return [
+        *(late or [ok("owed", f"no step is overdue by more than {OVERDUE.total_seconds():.0f} s")]),
+        *people,
+        *dead,
     ]

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 from aio_pika.abc import AbstractIncomingMessage
 from cryptography import x509
@@ -27,6 +29,7 @@ from leeway.installation import Installation
 from leeway.twins.twin import serving
 from shared.broker.rabbit import RabbitBroker
 from shared.clock import SystemClock
+from shared.ids import new_id
 from shared.secrets import new_key
 from shared.settings import Settings
 from shared.tickets import Stage
@@ -45,6 +48,23 @@ async def rows(database_url: str) -> AsyncIterator[Ground]:
         yield made
 
 
+@asynccontextmanager
+async def somebody_plain(rows: Ground, url: str) -> AsyncIterator[str]:
+    """A URL of a user who may become the services' roles, and from whom row-level security hides all rows."""
+    name = f"leeway_test_{new_id().hex}"
+    await rows.owner.execute(
+        f"create role {name} noinherit login password 'x' in role leeway_pipeline, leeway_tenant"
+    )
+    await rows.owner.execute(f"grant usage on schema leeway to {name}")
+    await rows.owner.execute(f"grant select on all tables in schema leeway to {name}")
+    try:
+        parts = urlsplit(url)
+        yield urlunsplit(parts._replace(netloc=f"{name}:x@{parts.hostname}:{parts.port}"))
+    finally:
+        await rows.owner.execute(f"drop owned by {name}")
+        await rows.owner.execute(f"drop role {name}")
+
+
 async def of_database(url: str, *whats: str) -> list[Finding]:
     settings = Settings(database_url=SecretStr(url), secret_key=SecretStr(new_key()))
     return [one async for one in database_findings(settings) if one.what in whats]
@@ -56,11 +76,12 @@ async def test_work_that_no_service_takes_is_told_by_stage_with_its_age(
     long_ago = await rows.now() - timedelta(minutes=5)
     (healthy,) = await of_database(database_url, "owed")
     assert healthy.health is Health.OK
-    for due in ("guard_due_at", "due_at", "due_at"):
+    await rows.wrote(await rows.conversation(), received_at=long_ago)
+    for _ in range(2):
         conversation = await rows.conversation()
         await rows.said(conversation, due=False)
-        await rows.set_state(conversation, **{due: long_ago})
-    await rows.outbound(conversation, ring_at=long_ago)
+        await rows.set_state(conversation, due_at=long_ago)
+    await rows.outbound(conversation, created_at=long_ago)
 
     found = await of_database(database_url, "owed")
     assert {one.health for one in found} == {Health.FIX}
@@ -76,7 +97,7 @@ async def test_what_waits_by_design_is_not_overdue(rows: Ground, database_url: s
     for state in (
         {"state": "handoff"},
         {"opted_out_at": now},
-        {"lease_until": now + timedelta(minutes=1)},
+        {"lease_token": new_id(), "lease_until": now + timedelta(minutes=1)},
         {"due_at": now - timedelta(seconds=20)},
     ):
         conversation = await rows.conversation()
@@ -90,6 +111,23 @@ async def test_what_waits_for_people_is_told_with_its_age(rows: Ground, database
     await rows.outbound(conversation, state="draft", created_at=await rows.now() - timedelta(hours=5))
     (found,) = await of_database(database_url, "people")
     assert found.said == "1 drafts wait for a decision, the oldest for 5 h; see: leeway drafts list"
+
+
+async def test_a_user_from_whom_rows_are_hidden_is_told_all_the_same(rows: Ground, database_url: str) -> None:
+    conversation = await rows.conversation()
+    await rows.outbound(conversation, state="draft")
+    async with somebody_plain(rows, database_url) as url:
+        assert not await rows_seen(url), "else this proves nothing"
+        (found,) = await of_database(url, "people")
+    assert "1 drafts wait for a decision" in found.said
+
+
+async def rows_seen(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        return int(await connection.fetchval("select count(*) from leeway.outbound"))
+    finally:
+        await connection.close()
 
 
 async def test_a_bot_whose_messages_nobody_fetches_any_more_is_found(rows: Ground, database_url: str) -> None:

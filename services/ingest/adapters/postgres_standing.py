@@ -19,8 +19,9 @@ class PostgresStanding:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def look(self) -> Sequence[Found]:
-        rows = await self._database.fetch(QUERIES["standing"], COUNTED_MOST, DUE_FOR)
+    async def look(self, *, due_for: timedelta = DUE_FOR) -> Sequence[Found]:
+        """`due_for`: since when a step must be due to be owed."""
+        rows = await self._database.fetch(QUERIES["standing"], COUNTED_MOST, due_for)
         return [
             Found(
                 what=What(row["what"]),

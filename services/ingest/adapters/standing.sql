@@ -1,6 +1,6 @@
 -- name: standing
--- W4: what waits, for the metrics: in few rows, by the indexes of what is open. Drafts and approvals as the console lists them, handoffs that are still
--- the conversation's. A step is owed once it is due for two seconds, so long a ticket may be on its way, and nothing bars it: no account that is
+-- W4: what waits, for the metrics and the doctor: in few rows, by the indexes of what is open. Drafts and approvals as the console lists them, handoffs that are still
+-- the conversation's. A step is owed once it is due for so long ($2: a ticket may be on its way), and nothing bars it: no account that is
 -- off, no quiet hours, no turn under way. A ring moves the guard's due time, so its oldest message tells the age; and dispatch's, so the
 -- reply's own times do. Times of people are business times.
 -- $1 most of each that is counted int · $2 how long it may be due interval
