@@ -14,13 +14,12 @@ from pydantic import SecretStr
 
 from leeway.embedded import embedded_postgres
 from shared.database.migrate import migrate
-from shared.ids import new_id
 from shared.packs import load_packs, migrations_of
 from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
 from tests.support.factories import ground
 from tests.support.servers import Postgres, RabbitMQ
-from tests.support.stack import ECHO, Shop, Stack
+from tests.support.stack import ECHO, Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.postgres, pytest.mark.rabbitmq]
 
@@ -28,14 +27,6 @@ REPLIES = """
 select o.id, o.state, o.reason, o.round, i.user_id from leeway.outbound o join leeway.channel_identity i on i.conversation = o.conversation
 """
 SENT = ("sent", "delivered", "read")
-
-
-async def write(stack: Stack, shop: Shop, count: int) -> list[str]:
-    senders = [f"{('sim', 'generic')[n % 2]}-{new_id().hex}" for n in range(count)]
-    async with asyncio.TaskGroup() as writing:
-        for sender in senders:
-            writing.create_task(stack.deliver(shop, sender.partition("-")[0], sender, "hello"))
-    return senders
 
 
 async def queued(stack: Stack) -> int:
@@ -62,12 +53,12 @@ async def test_what_a_back_up_knows_is_answered_once_and_nothing_it_knows_as_sen
     shop = await stack.shop()
     stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.2")
     await stack.start()
-    before = await write(stack, shop, 8)
+    before = await stack.customers_write(shop, 8)
     await stack.answered(before)
     stack.one("dispatch").send(signal.SIGSTOP)
-    unsent = await write(stack, shop, 8)
+    unsent = await stack.customers_write(shop, 8)
     await eventually(lambda: enough(stack), within_s=30)
-    writing = asyncio.create_task(write(stack, shop, 24))
+    writing = asyncio.create_task(stack.customers_write(shop, 24))
     file = tmp_path / "leeway.dump"
     made = await leeway(
         "backup", str(file), cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=stack.database_url)

@@ -38,14 +38,6 @@ where (m.seq is null or m.seq > s.handled_seq) and s.guard_due_at is null and s.
 """
 
 
-async def write(stack: Stack, shop: Shop, count: int) -> list[str]:
-    senders = [f"{('sim', 'generic')[n % 2]}-{new_id().hex}" for n in range(count)]
-    async with asyncio.TaskGroup() as writing:
-        for sender in senders:
-            writing.create_task(stack.deliver(shop, sender.partition("-")[0], sender, "hello"))
-    return senders
-
-
 @pytest.mark.parametrize("name", SERVICES)
 async def test_drains_under_load_and_loses_nothing(stack: Stack, name: str) -> None:
     shop = await stack.shop()
@@ -53,7 +45,7 @@ async def test_drains_under_load_and_loses_nothing(stack: Stack, name: str) -> N
     await stack.start()
     senders: list[str] = []
     for _ in range(2):
-        writing = asyncio.create_task(write(stack, shop, 20))
+        writing = asyncio.create_task(stack.customers_write(shop, 20))
         await asyncio.sleep(0.3)
         assert await stack.one(name).stop() < DRAIN_S + SLACK_S
         await stack.start(name)
@@ -91,9 +83,9 @@ async def test_all_four_at_once_while_each_is_busy(stack: Stack) -> None:
     stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.5")
     await stack.start()
     stack.receiver.taking.clear()  # dispatch is in the middle of its calls until it is told to end
-    senders = await write(stack, shop, 20)
+    senders = await stack.customers_write(shop, 20)
     await eventually(lambda: stack.receiver.requests.total() >= 5, within_s=30)
-    writing = asyncio.create_task(write(stack, shop, 60))  # which go on until they are taken
+    writing = asyncio.create_task(stack.customers_write(shop, 60))  # which go on until they are taken
     await eventually(lambda: under_way(stack), within_s=30)
     for one in stack.every():
         one.send(signal.SIGTERM)

@@ -23,14 +23,6 @@ pytestmark = [
 ]
 
 
-async def write(stack: Stack, shop: Shop, count: int) -> list[str]:
-    senders = [f"{('sim', 'generic')[n % 2]}-{new_id().hex}" for n in range(count)]
-    async with asyncio.TaskGroup() as writing:
-        for sender in senders:
-            writing.create_task(stack.deliver(shop, sender.partition("-")[0], sender, "hello"))
-    return senders
-
-
 async def all_ready(stack: Stack) -> bool:
     return not any([await one.why_not() for one in stack.every()])
 
@@ -68,9 +60,9 @@ class TestRabbitMQ:
         shop = await stack.shop()
         await stack.start()
         stack.one("guard").send(signal.SIGSTOP)
-        before_the_guard = await write(stack, shop, 6)
+        before_the_guard = await stack.customers_write(shop, 6)
         wiping = asyncio.create_task(own_servers.rabbitmq.wipe())
-        meanwhile = await write(stack, shop, 4)
+        meanwhile = await stack.customers_write(shop, 4)
         await wiping
         stack.one("guard").send(signal.SIGCONT)
         await stack.answered([*before_the_guard, *meanwhile])
@@ -83,12 +75,12 @@ class TestRabbitMQ:
         stack = own_stack
         shop = await stack.shop()
         await stack.start()
-        senders = await write(stack, shop, 15)
+        senders = await stack.customers_write(shop, 15)
         await own_servers.rabbitmq.kill()
         await eventually(lambda: not_ready(stack, WITHOUT_RABBITMQ), within_s=30)
-        senders += await write(stack, shop, 15)
+        senders += await stack.customers_write(shop, 15)
         await own_servers.rabbitmq.start()
-        senders += await write(stack, shop, 15)
+        senders += await stack.customers_write(shop, 15)
         await stack.answered(senders)
         await eventually(lambda: all_ready(stack), within_s=60)
         assert await consumers(stack) == [1, 1, 1]
@@ -98,7 +90,7 @@ class TestRabbitMQ:
         stack = own_stack
         shop = await stack.shop()
         await stack.start()
-        await stack.answered(await write(stack, shop, 2))
+        await stack.answered(await stack.customers_write(shop, 2))
         await own_servers.rabbitmq.set_memory_alarm(True)
         async with asyncio.timeout(15):
             senders = [f"sim-{new_id().hex}" for _ in range(4)]
@@ -114,7 +106,7 @@ class TestRabbitMQ:
         shop = await stack.shop()
         await stack.start()
         for _ in range(2):
-            senders = await write(stack, shop, 4)
+            senders = await stack.customers_write(shop, 4)
             await own_servers.rabbitmq.force_close_connections(stack.amqp_url)
             await stack.answered(senders)
         await eventually(lambda: all_ready(stack), within_s=60)
@@ -126,7 +118,7 @@ class TestRabbitMQ:
         await stack.start()
         for stage in Stage:
             await own_servers.rabbitmq.delete_queue(stack.amqp_url, WORK_QUEUE[stage])
-            await stack.answered(await write(stack, shop, 2))
+            await stack.answered(await stack.customers_write(shop, 2))
         await eventually(lambda: all_ready(stack), within_s=60)
         assert await consumers(stack) == [1, 1, 1]
 
@@ -138,7 +130,7 @@ class TestRabbitMQ:
         async with raw_channel(stack.amqp_url) as channel:
             queue = await channel.declare_queue(WORK_QUEUE[Stage.AGENT], passive=True)
             await queue.unbind(EXCHANGE, WORK_QUEUE[Stage.AGENT])
-        senders = await write(stack, shop, 2)
+        senders = await stack.customers_write(shop, 2)
         await stack.start("agent")
         await stack.answered(senders)
 
@@ -162,7 +154,7 @@ class TestRabbitMQ:
         shop = await stack.shop(window_ms=0)
         stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.5", LEEWAY_SLOTS="8")
         await stack.start("ingest", "guard", "dispatch")
-        senders = await write(stack, shop, 60)
+        senders = await stack.customers_write(shop, 60)
         await stack.start("agent")
         most = 0
 
@@ -197,7 +189,7 @@ class TestPostgres:
         stack = own_stack
         shop = await stack.shop()
         await stack.start()
-        await stack.answered(await write(stack, shop, 2))
+        await stack.answered(await stack.customers_write(shop, 2))
         await own_servers.postgres.stop()
         statuses = [await stack.say(shop, "sim", "sim-down", "hello", message="down-1") for _ in range(2)]
         assert statuses == [503, 503]
@@ -220,10 +212,10 @@ class TestPostgres:
         stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S="0.5")
         await stack.start()
         for pause in (0.05, 0.4):
-            senders = await write(stack, shop, 6)
+            senders = await stack.customers_write(shop, 6)
             await asyncio.sleep(pause)
             await own_servers.postgres.restart(hard=hard)
-            senders += await write(stack, shop, 2)
+            senders += await stack.customers_write(shop, 2)
             await stack.answered(senders)
         assert all(one.is_running for one in stack.every())
 
@@ -232,7 +224,7 @@ class TestPostgres:
         shop = await stack.shop()
         await stack.start()
         for _ in range(2):
-            senders = await write(stack, shop, 4)
+            senders = await stack.customers_write(shop, 4)
             await own_servers.postgres.force_close_connections(stack.database_url)
             await stack.answered(senders)
 
@@ -242,7 +234,7 @@ class TestPostgres:
         shop = await stack.shop()
         stack.make("ingest", LEEWAY_POOL_SIZE="3")
         await stack.start()
-        await stack.answered(await write(stack, shop, 2))
+        await stack.answered(await stack.customers_write(shop, 2))
         blocker = await stack.connect()
         try:
             await blocker.execute("begin; lock table leeway.inbound_message in access exclusive mode")
@@ -254,7 +246,7 @@ class TestPostgres:
             await blocker.execute("rollback")
         finally:
             await blocker.close()
-        await stack.answered(await write(stack, shop, 10))
+        await stack.answered(await stack.customers_write(shop, 10))
 
 
 async def taken(stack: Stack, shop: Shop) -> bool:

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.ids import new_id
 from tests.end_to_end.conftest import Tell
 from tests.support import stack_console
 from tests.support.eventually import eventually
 from tests.support.servers import Servers
-from tests.support.stack import ECHO, HALF_A_BODY, HALF_A_HEAD, SERVICES, Running, Shop, Stack
+from tests.support.stack import ECHO, HALF_A_BODY, HALF_A_HEAD, SERVICES, Running, Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.postgres, pytest.mark.rabbitmq]
 
@@ -30,14 +29,6 @@ LIVE_PAGE = b"GET /live HTTP/1.1\r\nHost: leeway\r\n\r\n"
 SESSIONS = """
 select count(*) from pg_stat_activity where datname = current_database() and application_name = 'leeway'
 """
-
-
-async def write(stack: Stack, shop: Shop, count: int) -> list[str]:
-    senders = [f"sim-{new_id().hex}" for _ in range(count)]
-    async with asyncio.TaskGroup() as writing:
-        for sender in senders:
-            writing.create_task(stack.deliver(shop, "sim", sender, "hello"))
-    return senders
 
 
 def assert_quiet(one: Running) -> None:
@@ -93,7 +84,7 @@ class TestServersThatAreAway:
         stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S=str(MODEL_S))
         stack.make("console")
         await stack.start("console", *SERVICES)
-        senders = await write(stack, shop, 6)
+        senders = await stack.customers_write(shop, 6)
         await eventually(lambda: all_asked(stack, len(senders)), within_s=20)
         server = own_servers.postgres if name == "postgres" else own_servers.rabbitmq
         await server.kill()
@@ -124,7 +115,7 @@ class TestSignals:
         shop = await stack.shop()
         stack.make("agent", module=ECHO, LEEWAY_TEST_LATENCY_S=str(MODEL_S))
         await stack.start()
-        senders = await write(stack, shop, 4)
+        senders = await stack.customers_write(shop, 4)
         await eventually(lambda: all_asked(stack, len(senders)), within_s=20)
         for first, second in ((signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)):
             for name in ("agent", "guard", "dispatch") if first is signal.SIGTERM else ("ingest",):

@@ -389,6 +389,14 @@ class Stack:
             while await self.say(shop, channel, sender, text, message=message) != 200:
                 await asyncio.sleep(0.2)
 
+    async def customers_write(self, shop: Shop, count: int) -> list[str]:
+        """New customers say hello at once, every other one by signed webhook; who they are."""
+        senders = [f"{('sim', 'generic')[n % 2]}-{new_id().hex}" for n in range(count)]
+        async with asyncio.TaskGroup() as writing:
+            for sender in senders:
+                writing.create_task(self.deliver(shop, sender.partition("-")[0], sender, "hello"))
+        return senders
+
     async def replies(self, sender: str) -> list[str]:
         """What the customer got, each idempotency key once: texts in order."""
         return (await self.all_replies([sender]))[sender]
