@@ -24,7 +24,7 @@ class TracedBroker:
         self._traces = traces
 
     async def publish(self, stage: Stage, packets: Sequence[Packet], *, notes: Sequence[str] = ()) -> None:
-        told = notes or [self._traces.header(stage, packet.ids) for packet in packets]
+        told = notes or [self._traces.inject(stage, packet.ids) for packet in packets]
         await self._broker.publish(stage, packets, notes=told)
 
     @asynccontextmanager
@@ -63,7 +63,7 @@ class _TracedConsumer:
     async def take(self, *, most: int) -> Sequence[Delivery]:
         taken = await self._consumer.take(most=most)
         for delivery in taken:
-            self._traces.heard(self._stage, delivery.packet.ids, delivery.note)
+            self._traces.extract(self._stage, delivery.packet.ids, delivery.note)
         return taken
 
     async def let_go(self) -> None:

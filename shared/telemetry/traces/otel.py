@@ -112,10 +112,10 @@ class OtelTraces(Traces):
     def leave(self, stage: Stage, ticket: UUID, context: TraceContext | None) -> None:
         self._left.put(stage, ticket, context)
 
-    def header(self, stage: Stage, tickets: Sequence[UUID]) -> str:
+    def inject(self, stage: Stage, tickets: Sequence[UUID]) -> str:
         return write_header([self._left.take(stage, ticket) for ticket in tickets])
 
-    def heard(self, stage: Stage, tickets: Sequence[UUID], header: object) -> None:
+    def extract(self, stage: Stage, tickets: Sequence[UUID], header: object) -> None:
         for ticket, context in zip(tickets, read_header(header, len(tickets)), strict=True):
             self._found.put(stage, ticket, context)
 

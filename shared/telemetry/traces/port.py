@@ -81,12 +81,12 @@ class Traces:
     def leave(self, stage: Stage, ticket: UUID, context: TraceContext | None) -> None:
         """Let the next packet with that ticket tell the stage where it comes from."""
 
-    def header(self, stage: Stage, tickets: Sequence[UUID]) -> str:
-        """What was left for these tickets, for their packet."""
+    def inject(self, stage: Stage, tickets: Sequence[UUID]) -> str:
+        """The header of a packet of these tickets: what was left for them, which is then gone."""
         return ""
 
-    def heard(self, stage: Stage, tickets: Sequence[UUID], header: object) -> None:
-        """What a packet told. Anything unreadable is passed over."""
+    def extract(self, stage: Stage, tickets: Sequence[UUID], header: object) -> None:
+        """Keep what a packet's header tells of its tickets. Anything unreadable is passed over."""
 
     def found(self, stage: Stage, ticket: UUID) -> TraceContext | None:
         """What the last packet with that ticket told, once."""
