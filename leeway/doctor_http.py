@@ -15,6 +15,7 @@ import httpx2
 
 from leeway.doctor_finding import Finding, fix, note, ok
 from shared.clock import SystemClock
+from shared.errors import reason_of
 from shared.outgoing import http_client
 from shared.settings import Settings
 
@@ -44,8 +45,9 @@ async def traces_findings(settings: Settings) -> AsyncGenerator[Finding]:
         try:
             await client.get(endpoint)  # whatever it answers, it is there
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            why = str(error) or type(error).__name__
-            yield note("traces", f"nobody takes them at {endpoint}: {why}; work goes on, they are lost")
+            yield note(
+                "traces", f"nobody takes them at {endpoint}: {reason_of(error)}; work goes on, they are lost"
+            )
         else:
             yield ok("traces", f"go to {endpoint}")
 
@@ -55,10 +57,9 @@ async def _way_in(base: str) -> Finding:
         try:
             answer = await client.get(base + NOBODY)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            why = str(error) or type(error).__name__
             return fix(
                 "webhooks",
-                f"{base} can't be reached from here: {why}; look at its name, proxy and certificate",
+                f"{base} can't be reached from here: {reason_of(error)}; look at its name, proxy and certificate",
             )
     if answer.status_code == 404 and answer.text == KNOWN_BY:
         return ok("webhooks", f"{base}/hooks leads to our ingest (asked from here)")

@@ -37,3 +37,8 @@ class ConstraintRefused(LeewayError):
     def __init__(self, constraint: str) -> None:
         super().__init__(f"refused by {constraint}")
         self.constraint = constraint
+
+
+def reason_of(error: Exception) -> str:
+    """What it says of itself; its kind where it says nothing."""
+    return str(error) or type(error).__name__

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from shared.broker.port import DeadLetter, Seen, Tally, untold
-from shared.errors import NotPublished, Unavailable
+from shared.errors import NotPublished, Unavailable, reason_of
 from shared.tickets import Packet, Stage, decode, encode
 
 
@@ -45,8 +45,7 @@ class _Queue:
                 packet = decode(message.body, self.stage)
             except Exception as error:
                 # As in RabbitMQ's consumer: no message that can't be read may stay in hand.
-                reason = str(error) or type(error).__name__
-                self.dead.append(DeadLetter(stage=self.stage, reason=reason, body=message.body))
+                self.dead.append(DeadLetter(stage=self.stage, reason=reason_of(error), body=message.body))
                 self.tally(self.stage, Seen.DEAD, 1)
             else:
                 consumer.receive(message, packet)

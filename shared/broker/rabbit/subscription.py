@@ -12,7 +12,7 @@ from aio_pika.abc import AbstractChannel, AbstractConnection
 from aiormq.abc import DeliveredMessage
 
 from shared.broker.rabbit.trouble import RAISED, cancellations, only_trouble, translated
-from shared.errors import Unavailable
+from shared.errors import Unavailable, reason_of
 from shared.tickets import Packet, Stage, decode
 from shared.topology import NOTE_HEADER, WORK_QUEUE
 
@@ -130,8 +130,7 @@ class Subscription:
             packet = decode(body, self._stage)
         except Exception as error:
             # Unusable; and should it fail otherwise, the message must not stay in hand.
-            reason = str(error) or type(error).__name__
-            self._unreadable(Unreadable(body=body, reason=reason, tag=tag, subscription=self))
+            self._unreadable(Unreadable(body=body, reason=reason_of(error), tag=tag, subscription=self))
             return
         headers = message.header.properties.headers
         note = headers.get(NOTE_HEADER) if headers else None
