@@ -20,7 +20,7 @@ from shared.settings import Timeouts
 from shared.telemetry.logs import configure_logs
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
-STANDARD_OUTPUT: Final = Path("-")
+STANDARD_STREAM: Final = Path("-")  # standard output, or input where it is read
 FORMAT: Final = "--format=custom"
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -38,7 +38,7 @@ def backup(
 ) -> None:
     """Write the database to a file, by pg_dump. The broker needs no back-up; the secret key is not in it: keep that apart."""
     configure_logs(level="warning", service="backup")
-    if file != STANDARD_OUTPUT and file.exists():
+    if file != STANDARD_STREAM and file.exists():
         raise Misconfigured(f"{file} is there already; name another: a back-up is never written over.")
     with reached(data) as place:
         major, sees_all = asyncio.run(server_of(place.url))
@@ -48,12 +48,12 @@ def backup(
                 "superuser, or give it bypassrls"
             )
         command = [str(program("pg_dump", server=major)), FORMAT]
-        if file == STANDARD_OUTPUT:
+        if file == STANDARD_STREAM:
             run(command, place.url, reads=None, writes=sys.stdout.buffer)
         else:
             with console.status("Writing the back-up…"):
                 _written(command, place.url, file)
-    errors.print(f"Back-up written{'' if file == STANDARD_OUTPUT else f' to {file}'}.", markup=False)
+    errors.print(f"Back-up written{'' if file == STANDARD_STREAM else f' to {file}'}.", markup=False)
     errors.print(f"Keep {place.key} apart from it: without it the channels' secrets stay shut.", markup=False)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from leeway.backup import STANDARD_OUTPUT, server_of
+from leeway.backup import STANDARD_STREAM, server_of
 from leeway.installation import DIRECTORY, Data
 from leeway.operators import By, actor
 from leeway.postgres_programs import program, run
@@ -63,7 +63,7 @@ def restore(
     configure_logs(level="warning", service="restore")
     if [file is not None, prepare, loaded].count(True) != 1:
         raise typer.BadParameter("name a file, or say --prepare or --loaded")
-    if file is not None and file != STANDARD_OUTPUT and not file.is_file():
+    if file is not None and file != STANDARD_STREAM and not file.is_file():
         raise Misconfigured(f"There is no file {file}.")
     who = actor(by)
     with reached(data, new=not loaded) as place:
@@ -93,7 +93,7 @@ async def _made_ready(url: str) -> None:
 def _load(file: Path, url: str) -> None:
     major, _ = asyncio.run(server_of(url))
     command = [str(program("pg_restore", server=major)), *WHOLE]
-    if file == STANDARD_OUTPUT:
+    if file == STANDARD_STREAM:
         run(command, url, reads=sys.stdin.buffer, writes=None)
         return
     with file.open("rb") as reads:

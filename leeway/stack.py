@@ -12,7 +12,7 @@ from rich.text import Text
 
 from leeway.children import dies_with_us
 from leeway.terminal import console, shown
-from shared.database.migrate import pending
+from shared.database.migrate import LACKS, pending
 from shared.errors import Misconfigured, Unavailable
 from shared.jitter import between
 from shared.packs import load_packs, migrations_of
@@ -66,7 +66,7 @@ async def _refuse_unready(settings: Settings) -> None:
         console.print(f"{error}; the services wait for it.", markup=False)
         return
     if missing:
-        raise Misconfigured(f"The database lacks {len(missing)} of its migrations; run: leeway migrate")
+        raise Misconfigured(LACKS.format(len(missing)))
 
 
 class _Stop:

@@ -18,6 +18,7 @@ from shared.errors import Misconfigured, Unavailable
 from shared.jitter import between
 
 PIPELINE = Path(__file__).parent / "migrations"
+LACKS = "The database lacks {} of its migrations; run: leeway migrate"
 # Whoever waits for a table's lock holds up all who come after: so it waits shortly, lets them pass, and comes again.
 LOCK_WAIT_S = 0.5
 LOCK_PAUSE_MAX_S = 5.0
@@ -128,7 +129,7 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
 async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> None:
     """Raises Unavailable while the database lacks what this version needs. What a newer version added is no hindrance."""
     if missing := await pending(url, packs=packs):
-        raise Unavailable(f"The database lacks {len(missing)} of its migrations; run: leeway migrate")
+        raise Unavailable(LACKS.format(len(missing)))
 
 
 async def emptied(url: str) -> bool:
