@@ -56,7 +56,6 @@ async def wire(
     """The agent on these parts, present as a worker, ready to run."""
     settings, timeouts = parts.settings, parts.settings.timeouts
     parts.metrics.asks(model.provider, model.name)
-    types = media_types(settings)
     presence = Presence(settings.database_url.get_secret_value(), Stage.AGENT, timeouts)
     await presence.enter()
     undertaker = Undertaker(settings.database_url.get_secret_value(), timeouts)
@@ -76,50 +75,22 @@ async def wire(
             f"A business has a cap, and {model.provider}:{model.name} has no known price: set one in LEEWAY_PRICES "
             "(0 is allowed), or remove the cap (leeway business set SLUG --day-cap none …)."
         )
-    model_time = ModelTime()
-    calling = Calling(
-        turns=turns,
-        model=model,
-        clock=parts.clock,
-        metrics=parts.metrics,
-        call_timeout_s=timeouts.model_call,
-        model_time=model_time,
-        traces=parts.traces,
-    )
-    sealing = Sealing(packs)
-    checks, executor = Checks(turns, parts.traces), Executor(turns, sealing, parts.traces)
+    sealing, model_time = Sealing(packs), ModelTime()
     committer = Committer(
         turns=turns, sealing=sealing, broker=parts.broker, metrics=parts.metrics, traces=parts.traces
     )
-    answering = Answering(
-        turns=turns,
-        questions=Questions(turns=turns, clock=parts.clock),
-        engine=ToolLoop(calling=calling, turns=turns, checks=checks, executor=executor),
-        confirming=Confirming(
-            turns=turns,
-            checks=checks,
-            executor=executor,
-            committer=committer,
-            packs=packs,
-            metrics=parts.metrics,
-        ),
-        committer=committer,
-        packs=packs,
-        metrics=parts.metrics,
-        listening=Listening(
-            record=PostgresParts(parts.database),
-            calling=calling,
-            turns=turns,
-            media=settings.media,
-            types=types,
-        )
-        if settings.media
-        else None,
-        reminded=Reminded(reminders=record, checks=checks, committer=committer, packs=packs),
-    )
     agent = Agent(
         turns=turns,
-        answering=answering,
+        answering=_answering(
+            parts,
+            model=model,
+            packs=packs,
+            turns=turns,
+            reminders=record,
+            sealing=sealing,
+            committer=committer,
+            model_time=model_time,
+        ),
         metrics=parts.metrics,
         clock=parts.clock,
         timeouts=timeouts,
@@ -166,6 +137,58 @@ async def wire(
         why_not_ready=lambda: _why_not(loop, presence),
         drain=drain,
         close=close,
+    )
+
+
+def _answering(
+    parts: Parts,
+    *,
+    model: Model,
+    packs: Mapping[str, Pack],
+    turns: PostgresTurns,
+    reminders: PostgresClocks,
+    sealing: Sealing,
+    committer: Committer,
+    model_time: ModelTime,
+) -> Answering:
+    """What makes an answer of a turn: the engine, and all that it may do only by way of checks."""
+    checks, executor = Checks(turns, parts.traces), Executor(turns, sealing, parts.traces)
+    calling = Calling(
+        turns=turns,
+        model=model,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        call_timeout_s=parts.settings.timeouts.model_call,
+        model_time=model_time,
+        traces=parts.traces,
+    )
+    return Answering(
+        turns=turns,
+        questions=Questions(turns=turns, clock=parts.clock),
+        engine=ToolLoop(calling=calling, turns=turns, checks=checks, executor=executor),
+        confirming=Confirming(
+            turns=turns,
+            checks=checks,
+            executor=executor,
+            committer=committer,
+            packs=packs,
+            metrics=parts.metrics,
+        ),
+        committer=committer,
+        packs=packs,
+        metrics=parts.metrics,
+        listening=_listening(parts, calling=calling, turns=turns),
+        reminded=Reminded(reminders=reminders, checks=checks, committer=committer, packs=packs),
+    )
+
+
+def _listening(parts: Parts, *, calling: Calling, turns: PostgresTurns) -> Listening | None:
+    """None where no media are kept."""
+    settings, types = parts.settings, media_types(parts.settings)
+    if not settings.media:
+        return None
+    return Listening(
+        record=PostgresParts(parts.database), calling=calling, turns=turns, media=settings.media, types=types
     )
 
 
