@@ -44,7 +44,10 @@ def run(command: Sequence[str], url: str, *, reads: IO[bytes] | None, writes: IO
     )
     if ended.returncode:
         said = [line for line in ended.stderr.decode(errors="replace").splitlines() if line.strip()]
-        raise Misconfigured(_told(said[0]) if said else f"{command[0]} ended with {ended.returncode}")
+        why = next(
+            (line for line in said if ": error: " in line), said[0] if said else ""
+        )  # warnings may come first
+        raise Misconfigured(_told(why) if why else f"{command[0]} ended with {ended.returncode}")
 
 
 def _told(said: str) -> str:
@@ -73,9 +76,15 @@ def _major(path: Path) -> int:
 
 
 def _without_password(url: str) -> tuple[str, str]:
+    """It may stand before the host, or among the parameters."""
     parts = urlsplit(url)
-    if parts.password is None:
-        return url, ""
-    address = parts.netloc.rpartition("@")[2]
-    user = quote(unquote(parts.username or ""), safe="")
-    return urlunsplit(parts._replace(netloc=f"{user}@{address}")), unquote(parts.password)
+    parameters = [one.partition("=") for one in parts.query.split("&") if one]
+    passwords = [value for name, _, value in parameters if name == "password"]
+    kept = "&".join("".join(one) for one in parameters if one[0] != "password")
+    parts = parts._replace(query=kept)
+    if parts.password is not None:
+        passwords.append(parts.password)
+        address = parts.netloc.rpartition("@")[2]
+        user = quote(unquote(parts.username or ""), safe="")
+        parts = parts._replace(netloc=f"{user}@{address}")
+    return urlunsplit(parts), unquote(passwords[-1]) if passwords else ""

@@ -17,7 +17,7 @@ from leeway.terminal import console, shown
 from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
-from shared.database.migrate import emptied, migrate
+from shared.database.migrate import emptied, is_migrated, migrate
 from shared.database.pool import OWNER
 from shared.digest import canonical
 from shared.errors import Misconfigured
@@ -83,6 +83,7 @@ def restore(
 
 async def _made_ready(url: str) -> None:
     """Our roles are there, and nothing else of ours. Raises Misconfigured where businesses are: nothing is written over."""
+    await _refuse_company(url)
     await migrate(url, packs=migrations_of(load_packs()))
     if not await emptied(url):
         raise Misconfigured(
@@ -102,12 +103,29 @@ def _load(file: Path, url: str) -> None:
 
 async def _settled(url: str, *, by: str, send: bool) -> Counter[str]:
     """Brought up to date, replies decided about, written down; how many are held of each business."""
+    if not await is_migrated(url):
+        raise Misconfigured(
+            "That held no installation, so it was no back-up of one; drop what is in that database now."
+        )
     await migrate(url, packs=migrations_of(load_packs()))
     database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
     try:
         return await _decided(database, by=by, send=send)
     finally:
         await database.close()
+
+
+async def _refuse_company(url: str) -> None:
+    """Services would send what waits in a back-up before it was decided about."""
+    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
+    try:
+        others = (await database.fetch(QUERIES["others"]))[0]["n"]
+    finally:
+        await database.close()
+    if others:
+        raise Misconfigured(
+            f"Leeway works on that database just now, over {others} connections; stop its services first."
+        )
 
 
 async def _decided(database: Database, *, by: str, send: bool) -> Counter[str]:

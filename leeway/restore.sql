@@ -1,3 +1,7 @@
+-- name: others
+-- Connections of services, and of commands other than this one, that are open on this database.
+select count(*)::int as n from pg_stat_activity where datname = current_database() and application_name = 'leeway' and pid <> pg_backend_pid()
+
 -- name: businesses
 -- All of them: each gets an entry in its audit log.
 select id, slug from business order by id

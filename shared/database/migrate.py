@@ -37,6 +37,10 @@ create table if not exists leeway.schema_migration (
   applied_at timestamptz not null default now(),
   primary key (schema, number));
 """
+_FILLED = """
+select n.nspname as schema from pg_namespace n
+where n.nspname = any($1) and exists (select from pg_class c where c.relnamespace = n.oid) order by 1
+"""
 _HALF_MADE = """
 select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
 where not i.indisvalid and n.nspname = $1 and c.relname = $2
@@ -98,13 +102,15 @@ def read_migrations(schema: str, folder: Path) -> Sequence[Migration]:
 async def migrate(url: str, *, packs: Mapping[str, Path] | None = None) -> Sequence[Migration]:
     """Bring the database up to date: the pipeline's schema, then each pack's. Returns what was applied just now.
 
-    Runs as the URL's user, who becomes the owner. Raises Misconfigured when an applied file was changed afterwards or
-    the database is newer than this code; Unavailable when it can't be reached, or something held a table's lock for too long.
+    Runs as the URL's user, who becomes the owner. Raises Misconfigured when an applied file was changed afterwards, the
+    database is newer than this code, or a schema's name is taken by somebody else's tables; Unavailable when it can't be reached,
+    or something held a table's lock for too long.
     """
     plan = _plan(packs or {})
     connection = await _connect(url)
     try:
         await _alone(connection)
+        await _refuse_strangers(connection, plan)
         await connection.execute(_LEDGER)
         await _refuse_newer(connection, plan)
         return [migration for migration in plan if await _apply(connection, migration)]
@@ -117,12 +123,9 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     plan = _plan(packs or {})
     connection = await _connect(url)
     try:
-        if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
-            return plan
-        rows = await connection.fetch("select schema, number from leeway.schema_migration")
+        applied = await _applied(connection)
     finally:
         await connection.close()
-    applied = {(row["schema"], row["number"]) for row in rows}
     return [migration for migration in plan if (migration.schema, migration.number) not in applied]
 
 
@@ -130,6 +133,15 @@ async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> Non
     """Raises Unavailable while the database lacks what this version needs. What a newer version added is no hindrance."""
     if missing := await pending(url, packs=packs):
         raise Unavailable(LACKS.format(len(missing)))
+
+
+async def is_migrated(url: str) -> bool:
+    """Whether there is an installation at all, of whatever version."""
+    connection = await _connect(url)
+    try:
+        return bool(await _applied(connection))
+    finally:
+        await connection.close()
 
 
 async def emptied(url: str) -> bool:
@@ -157,6 +169,29 @@ async def _connect(url: str) -> "asyncpg.Connection[asyncpg.Record]":
         return await asyncpg.connect(url, timeout=10)
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+
+
+async def _applied(connection: "asyncpg.Connection[asyncpg.Record]") -> set[tuple[str, int]]:
+    """Schema and number of each."""
+    if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
+        return set()
+    rows = await connection.fetch("select schema, number from leeway.schema_migration")
+    return {(row["schema"], row["number"]) for row in rows}
+
+
+async def _refuse_strangers(
+    connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]
+) -> None:
+    """A schema of one of our names that we did not make is somebody else's, with what is in it."""
+    ours = {schema for schema, _ in await _applied(connection)}
+    names = {migration.schema for migration in plan} - ours
+    if await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
+        names -= {"leeway"}
+    if taken := [row["schema"] for row in await connection.fetch(_FILLED, sorted(names))]:
+        raise Misconfigured(
+            f"There are tables in the schema {' and '.join(taken)} of that database that are not Leeway's; "
+            "give it a database of its own."
+        )
 
 
 async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]) -> None:

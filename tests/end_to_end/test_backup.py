@@ -2,6 +2,8 @@
 sent goes out again."""
 
 import asyncio
+import fcntl
+import os
 import signal
 from datetime import timedelta
 from pathlib import Path
@@ -12,9 +14,14 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from leeway.backup import FORMAT, server_of
 from leeway.embedded import embedded_postgres
+from leeway.postgres_programs import program, run
+from shared.database import open_pool
 from shared.database.migrate import migrate
+from shared.errors import Misconfigured
 from shared.packs import load_packs, migrations_of
+from shared.settings import Timeouts
 from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
 from tests.support.factories import ground
@@ -125,9 +132,9 @@ async def test_an_embedded_installation_is_backed_up_while_none_runs_and_restore
 
 
 async def test_a_back_up_is_never_written_over_and_one_of_a_newer_postgres_is_told(
-    empty_database_url: str, tmp_path: Path
+    database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    env = environment(LEEWAY_DATABASE_URL=database_url)
     assert (await leeway("backup", "file.dump", cwd=tmp_path, env=env)).code == 0
     again = await leeway("backup", "file.dump", cwd=tmp_path, env=env)
     assert (again.code, again.err) == (
@@ -137,7 +144,8 @@ async def test_a_back_up_is_never_written_over_and_one_of_a_newer_postgres_is_to
     made = bytearray((tmp_path / "file.dump").read_bytes())
     made[6] = 99  # after PGDMP and 1: the archive's minor version
     (tmp_path / "file.dump").write_bytes(made)
-    ended = await leeway("restore", "file.dump", cwd=tmp_path, env=env)
+    empty = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    ended = await leeway("restore", "file.dump", cwd=tmp_path, env=empty)
     assert ended.code == 1
     assert "made by a newer PostgreSQL than the server's" in ended.err
 
@@ -198,6 +206,133 @@ async def test_a_database_is_prepared_for_pg_restore_unless_it_holds_an_installa
     assert again.code == 1
     assert "There is an installation in that database already" in again.err
     assert await counted_businesses(database_url) == 1
+
+
+async def test_a_database_without_an_installation_makes_no_back_up(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    ended = await leeway("backup", "file.dump", cwd=tmp_path, env=env)
+    assert ended.code == 1
+    assert "There is no installation in that database; is LEEWAY_DATABASE_URL right?" in ended.err
+    assert not (tmp_path / "file.dump").exists()
+
+
+async def test_of_two_that_write_the_same_back_up_one_does(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "file.dump.unfinished").write_bytes(b"of one that was killed" * 100_000)
+    env = environment(LEEWAY_DATABASE_URL=database_url)
+    async with asyncio.TaskGroup() as tasks:
+        both = [tasks.create_task(leeway("backup", "file.dump", cwd=tmp_path, env=env)) for _ in range(2)]
+    assert sorted(one.result().code for one in both) == [0, 1], both
+    assert os.listdir(tmp_path) == ["file.dump"]  # noqa: PTH208  a Path's own iterdir blocks no less
+    major, _ = await server_of(database_url)
+    listed = await asyncio.create_subprocess_exec(
+        program("pg_restore", server=major), "--list", tmp_path / "file.dump", stdout=asyncio.subprocess.PIPE
+    )
+    assert b"TABLE DATA leeway schema_migration" in (await listed.communicate())[0]
+    with (tmp_path / "other.dump.unfinished").open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(b"theirs")
+        held.flush()
+        ended = await leeway("backup", "other.dump", cwd=tmp_path, env=env)
+    assert (ended.code, ended.err) == (
+        1,
+        "leeway: Another leeway writes other.dump just now; name another.\n",
+    )
+    assert (tmp_path / "other.dump.unfinished").read_bytes() == b"theirs"
+
+
+async def test_what_is_no_back_up_of_ours_is_not_called_one(
+    postgres: Postgres, empty_database_url: str, tmp_path: Path
+) -> None:
+    theirs = await postgres.create_database(migrated=False)
+    connection = await asyncpg.connect(theirs)
+    try:
+        await connection.execute("create table customer (id int)")
+    finally:
+        await connection.close()
+    command = [str(program("pg_dump", server=(await server_of(theirs))[0])), FORMAT]
+    with (tmp_path / "theirs.dump").open("wb") as writes:
+        await asyncio.to_thread(run, command, theirs, reads=None, writes=writes)
+    await postgres.drop_database(theirs)
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    ended = await leeway("restore", "theirs.dump", cwd=tmp_path, env=env)
+    assert ended.code == 1
+    assert "That held no installation, so it was no back-up of one" in ended.err
+
+
+async def test_nothing_is_restored_where_somebody_else_has_a_schema_of_our_name(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    made = await leeway(
+        "backup", "file.dump", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=database_url)
+    )
+    assert made.code == 0, made.err
+    theirs = await asyncpg.connect(empty_database_url)
+    try:
+        await theirs.execute("create schema clinic; create table clinic.patient as select 7 as id")
+        env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+        ended = await leeway("restore", "file.dump", cwd=tmp_path, env=env)
+        assert ended.code == 1
+        assert "in the schema clinic of that database that are not Leeway's" in ended.err
+        assert await theirs.fetchval("select id from clinic.patient") == 7
+    finally:
+        await theirs.close()
+
+
+async def test_nothing_is_restored_under_running_services(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    """They would send what waits in it before it was decided about."""
+    made = await leeway(
+        "backup", "file.dump", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=database_url)
+    )
+    assert made.code == 0, made.err
+    await migrate(empty_database_url, packs=migrations_of(load_packs()))
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    service = await open_pool(empty_database_url, size=1, timeouts=Timeouts())
+    try:
+        ended = await leeway("restore", "file.dump", cwd=tmp_path, env=env)
+        assert ended.code == 1
+        assert "Leeway works on that database just now, over 1 connections; stop its services" in ended.err
+        assert await counted_businesses(empty_database_url) == 0
+    finally:
+        await service.close()
+    assert (await leeway("restore", "file.dump", cwd=tmp_path, env=env)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "echo 'WARNING:  collation' >&2; echo 'pg_dump: error: no room' >&2; exit 1",
+            "pg_dump: error: no room",
+        ),
+        ("echo 'Killed' >&2; exit 1", "Killed"),
+        ("exit 3", "/bin/sh ended with 3"),
+    ],
+)
+def test_the_error_of_a_program_is_told_not_its_warnings(said: str, told: str) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        run(["/bin/sh", "-c", said], "postgresql:///leeway", reads=None, writes=None)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:p%40%2F@db:5432/leeway?sslmode=require",
+        "postgresql://ana@db:5432/leeway?sslmode=require&password=p%40%2F",
+        "postgresql://ana@db:5432/leeway?password=p%40%2F&sslmode=require",
+    ],
+)
+def test_no_password_is_among_the_words_of_a_program(url: str, tmp_path: Path) -> None:
+    """Which everybody on the machine sees."""
+    script = f'echo "$PGPASSWORD $*" > {tmp_path}/seen'
+    run(["/bin/sh", "-c", script, "pg_dump"], url, reads=None, writes=None)
+    assert (tmp_path / "seen").read_text() == (
+        "p@/ --no-password --dbname=postgresql://ana@db:5432/leeway?sslmode=require\n"
+    )
 
 
 async def counted_businesses(url: str) -> int:
