@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "identities": "leeway.identities",
     "feeds": "leeway.feeds",
 }
+LACKING: Final = ("42P01", "42703", "3F000")  # PostgreSQL knows no such table, column, schema
 DEBUG: Final = "--debug"
 
 
@@ -97,6 +98,8 @@ def sentence(error: BaseException) -> str:
     if ours is not None:
         return " ".join(str(ours).split())
     leaf = next(_leaves(error))
+    if getattr(leaf, "sqlstate", None) in LACKING:
+        return f"The database lacks what this version needs ({leaf}); run: leeway migrate"
     said = " ".join(f"{type(leaf).__name__}: {leaf}".split())
     return f"this is a bug: {said} (add {DEBUG} for the traceback)"
 

@@ -1,6 +1,7 @@
 -- name: server
 -- What the database is, and what time it has.
-select current_setting('server_version_num')::int as version_num, current_setting('server_version') as version, current_user as "user", clock_timestamp() as now
+select current_setting('server_version_num')::int as version_num, current_setting('server_version') as version, current_user as "user",
+  current_setting('transaction_read_only')::bool as read_only, clock_timestamp() as now
 
 -- name: roles
 -- Our two roles: whether they are there, and whether this user may become them.

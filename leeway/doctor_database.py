@@ -72,6 +72,10 @@ async def _of_server(database: Database, settings: Settings) -> AsyncGenerator[F
     server = (await database.fetch(QUERIES["server"]))[0]
     took_s = (clock.now() - before).total_seconds()
     yield _version(server["version_num"], server["version"], server["user"])
+    if server["read_only"]:
+        yield fix(
+            "database", "it takes no writes; is it a standby? LEEWAY_DATABASE_URL must name the primary"
+        )
     off_s = abs((server["now"] - before).total_seconds() - took_s / 2)
     yield _clock(max(0.0, off_s - took_s / 2))
     yield _connections((await database.fetch(QUERIES["connections"]))[0], settings.pool_size)

@@ -22,8 +22,9 @@ from shared.settings import Settings
 NOBODY: Final = (
     "/hooks/generic/nobody-is-called-this."  # no address ends with a dot, so ingest knows none of that name
 )
-KNOWN_BY: Final = "no such channel account"  # how ingest says so
+KNOWN_BY: Final = b"no such channel account"  # how ingest says so
 ASK_S: Final = 10.0
+UNREACHED: Final = (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError)
 DAYS_LEFT_MIN: Final = 14
 DAY_S: Final = 86_400
 
@@ -41,34 +42,47 @@ async def traces_findings(settings: Settings) -> AsyncGenerator[Finding]:
     endpoint = settings.otlp_endpoint
     if not endpoint:
         return
-    async with http_client(read_s=ASK_S, connections=1) as client:
-        try:
-            await client.get(endpoint)  # whatever it answers, it is there
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            yield note(
-                "traces", f"nobody takes them at {endpoint}: {reason_of(error)}; work goes on, they are lost"
-            )
-        else:
-            yield ok("traces", f"go to {endpoint}")
+    try:
+        await _asked(endpoint)  # whatever it answers, it is there
+    except UNREACHED as error:
+        yield note(
+            "traces", f"nobody takes them at {endpoint}: {reason_of(error)}; work goes on, they are lost"
+        )
+    else:
+        yield ok("traces", f"go to {endpoint}")
 
 
 async def _way_in(base: str) -> Finding:
-    async with http_client(read_s=ASK_S, connections=1) as client:
-        try:
-            answer = await client.get(base + NOBODY)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return fix(
-                "webhooks",
-                f"{base} can't be reached from here: {reason_of(error)}; look at its name, proxy and certificate",
-            )
-    if answer.status_code == 404 and answer.text == KNOWN_BY:
+    try:
+        status, said = await _asked(base + NOBODY)
+    except UNREACHED as error:
+        return fix(
+            "webhooks",
+            f"{base} can't be reached from here: {reason_of(error)}; look at its name, proxy and certificate",
+        )
+    if (status, said) == (404, KNOWN_BY):
         return ok("webhooks", f"{base}/hooks leads to our ingest (asked from here)")
-    if answer.status_code == 503:
+    if status == 503:
         return fix("webhooks", f"{base}/hooks answers 503: ingest does not run or has no database")
     return fix(
         "webhooks",
-        f"{base}/hooks answers {answer.status_code} and is not our ingest; let the proxy pass /hooks on, path unchanged",
+        f"{base}/hooks answers {status} and is not our ingest; let the proxy pass /hooks on, path unchanged",
     )
+
+
+async def _asked(url: str) -> tuple[int, bytes]:
+    """The status, and of what is said no more than we would: an answer may be slow, or without end."""
+    said = b""
+    async with (
+        asyncio.timeout(ASK_S),
+        http_client(read_s=ASK_S, connections=1) as client,
+        client.stream("GET", url) as answer,
+    ):
+        async for part in answer.aiter_bytes():
+            said += part
+            if len(said) > len(KNOWN_BY):
+                break
+    return answer.status_code, said
 
 
 async def _certificate(base: str) -> Finding | None:

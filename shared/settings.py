@@ -136,6 +136,20 @@ class Settings(BaseSettings):
         password = about.data.get(str(about.field_name).replace("_url", "_password"))
         return SecretStr(_filled_in(url.get_secret_value(), password.get_secret_value())) if password else url
 
+    @field_validator("database_url")
+    @classmethod
+    def _of_postgres(cls, url: SecretStr) -> SecretStr:
+        if not _is_url(url.get_secret_value(), "postgresql", "postgres"):
+            raise ValueError("must be of the form postgresql://user:password@host:port/database")
+        return url
+
+    @field_validator("public_base_url", "whatsapp_url", "twilio_url", "telegram_url")
+    @classmethod
+    def _of_http(cls, url: str) -> str:
+        if url and not (_is_url(url, "https", "http") and urlsplit(url).hostname):
+            raise ValueError("must be of the form https://host")
+        return url
+
     @field_validator("media", mode="before")
     @classmethod
     def _media(cls, told: object) -> object:
@@ -196,12 +210,23 @@ def load_settings(**overrides: object) -> Settings:
     return settings
 
 
+def _is_url(text: str, *schemes: str) -> bool:
+    """Whether it begins with one of them, and its ports are numbers. Of Postgres it may name several hosts."""
+    try:
+        parts = urlsplit(text)
+        for host in parts.netloc.rpartition("@")[2].split(","):
+            _ = urlsplit(f"//{host}").port  # raises
+    except ValueError:
+        return False
+    return parts.scheme in schemes and not any(one.isspace() for one in parts.netloc)
+
+
 def _filled_in(url: str, password: str) -> str:
     """The URL with the password for its user, unless it has one or names nobody."""
     try:
         parts = urlsplit(url)
         user, known = parts.username, parts.password
-    except ValueError:  # whoever connects says what is wrong with it
+    except ValueError:  # which is said where it is checked
         return url
     if user is None or known is not None:
         return url

@@ -7,13 +7,15 @@ meanwhile, which no transaction can: its statements run one by one, and those th
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
 import structlog
 
+from shared.database.pool import AWAY
 from shared.errors import Misconfigured, Unavailable
 from shared.jitter import between
 
@@ -24,6 +26,7 @@ LOCK_WAIT_S = 0.5
 LOCK_PAUSE_MAX_S = 5.0
 LOCKS_WITHIN_S = 300.0
 LOOK_EVERY_S = 0.2
+ANSWERS_WITHIN_S = 5.0  # who only looks
 _LOCK = 4_711_926_001  # any number that is ours alone
 _CONCURRENTLY = "-- concurrently\n"
 _INDEX = re.compile(
@@ -107,25 +110,20 @@ async def migrate(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     or something held a table's lock for too long.
     """
     plan = _plan(packs or {})
-    connection = await _connect(url)
-    try:
+    async with _connected(url) as connection:
         await _alone(connection)
         await _refuse_strangers(connection, plan)
         await connection.execute(_LEDGER)
         await _refuse_newer(connection, plan)
         return [migration for migration in plan if await _apply(connection, migration)]
-    finally:
-        await connection.close()
 
 
 async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Sequence[Migration]:
-    """What `migrate` would apply. Raises Unavailable when the database can't be reached."""
+    """What `migrate` would apply. Raises Unavailable when the database can't be reached or does not answer in time, and
+    Misconfigured when its user may not look."""
     plan = _plan(packs or {})
-    connection = await _connect(url)
-    try:
+    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
         applied = await _applied(connection)
-    finally:
-        await connection.close()
     return [migration for migration in plan if (migration.schema, migration.number) not in applied]
 
 
@@ -137,25 +135,19 @@ async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> Non
 
 async def is_migrated(url: str) -> bool:
     """Whether there is an installation at all, of whatever version."""
-    connection = await _connect(url)
-    try:
+    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
         return bool(await _applied(connection))
-    finally:
-        await connection.close()
 
 
 async def emptied(url: str) -> bool:
     """Drop all that migrations made, unless there is a business; whether it is gone. The two roles are the server's, and stay."""
-    connection = await _connect(url)
-    try:
+    async with _connected(url) as connection:
         if await connection.fetchval("select exists (select from leeway.business)"):
             return False
         made = await connection.fetch("select distinct schema from leeway.schema_migration")
         names = ", ".join(["leeway", *(row["schema"] for row in made if row["schema"] != "leeway")])
         await connection.execute(f"drop schema {names} cascade")
         return True
-    finally:
-        await connection.close()
 
 
 def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:
@@ -164,11 +156,25 @@ def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:
     return [migration for schema, folder in folders for migration in read_migrations(schema, folder)]
 
 
-async def _connect(url: str) -> "asyncpg.Connection[asyncpg.Record]":
+@asynccontextmanager
+async def _connected(
+    url: str, *, answers_within_s: float | None = None
+) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
     try:
-        return await asyncpg.connect(url, timeout=10)
-    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        connection = await asyncpg.connect(url, timeout=10, command_timeout=answers_within_s)
+    except (*AWAY, asyncpg.PostgresError) as error:
         raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+    try:
+        yield connection
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise Misconfigured(f"LEEWAY_DATABASE_URL's user may not do that: {error}") from error
+    except AWAY as error:
+        raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
+    finally:
+        try:
+            await connection.close(timeout=2)
+        except AWAY:
+            connection.terminate()
 
 
 async def _applied(connection: "asyncpg.Connection[asyncpg.Record]") -> set[tuple[str, int]]:

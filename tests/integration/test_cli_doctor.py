@@ -18,17 +18,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from leeway.doctor_broker import broker_findings
 from leeway.doctor_database import _connections, database_findings
-from leeway.doctor_finding import Finding, Health
+from leeway.doctor_finding import Finding, Health, fix
 from leeway.doctor_http import _certificate, traces_findings, webhook_findings
 from leeway.installation import Installation
 from leeway.twins.twin import serving
 from shared.broker.rabbit import RabbitBroker
 from shared.clock import SystemClock
+from shared.database.migrate import migrate
+from shared.errors import Misconfigured
 from shared.ids import new_id
 from shared.secrets import new_key
 from shared.settings import Settings
@@ -38,6 +40,7 @@ from tests.integration.test_ingest_http import web_on
 from tests.support.brokers import raw_channel
 from tests.support.commands import environment, leeway
 from tests.support.factories import Ground, ground
+from tests.support.servers import Postgres
 
 pytestmark = pytest.mark.postgres
 
@@ -120,6 +123,46 @@ async def test_a_user_from_whom_rows_are_hidden_is_told_all_the_same(rows: Groun
         assert not await rows_seen(url), "else this proves nothing"
         (found,) = await of_database(url, "people")
     assert "1 drafts wait for a decision" in found.said
+
+
+async def test_a_database_that_takes_no_writes_is_told(database_url: str) -> None:
+    separator = "&" if "?" in database_url else "?"
+    url = f"{database_url}{separator}default_transaction_read_only=on"
+    _, found = await of_database(url, "database")
+    assert found == fix(
+        "database", "it takes no writes; is it a standby? LEEWAY_DATABASE_URL must name the primary"
+    )
+
+
+async def test_a_user_who_may_not_look_is_told(postgres: Postgres, database_url: str) -> None:
+    async with postgres._admin() as admin:
+        await admin.execute("create role leeway_test_nobody login password 'x'")
+    try:
+        parts = urlsplit(database_url)
+        nobody = urlunsplit(parts._replace(netloc=f"leeway_test_nobody:x@{parts.hostname}:{parts.port}"))
+        (*_, found) = await of_database(nobody, "database")
+        with pytest.raises(Misconfigured, match=r"^LEEWAY_DATABASE_URL's user may not do that: permission"):
+            await migrate(nobody)
+    finally:
+        async with postgres._admin() as admin:
+            await admin.execute("drop role leeway_test_nobody")
+    assert found == fix(
+        "database", "LEEWAY_DATABASE_URL's user may not do that: permission denied for schema leeway"
+    )
+
+
+async def test_a_database_that_stops_answering_is_told(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.database.migrate.ANSWERS_WITHIN_S", 0.3)
+    holder = await asyncpg.connect(database_url)
+    try:
+        await holder.execute("begin; lock table leeway.schema_migration in access exclusive mode")
+        async with asyncio.timeout(10):
+            (*_, found) = await of_database(database_url, "database")
+    finally:
+        await holder.close()
+    assert found == fix("database", "Postgres: TimeoutError: ")
 
 
 async def rows_seen(url: str) -> int:
@@ -214,6 +257,25 @@ class TestTheWayIn:
         found = await self.said("http://127.0.0.1:1")
         assert found.health is Health.FIX
         assert "http://127.0.0.1:1 can't be reached from here" in found.said
+
+    @pytest.mark.parametrize("pause_s", [0.05, 0], ids=["slow", "fast"])
+    async def test_an_answer_without_an_end_is_not_heard_to_its_end(
+        self, pause_s: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def parts() -> AsyncIterator[bytes]:
+            while True:
+                yield b"."
+                await asyncio.sleep(pause_s)
+
+        endless = Starlette(routes=[Route("/{path:path}", lambda _: StreamingResponse(parts(), 404))])
+        monkeypatch.setattr("leeway.doctor_http.ASK_S", 0.5)
+        async with serving(endless) as address:
+            async with asyncio.timeout(5):
+                found = await self.said(address)
+                (traces,) = [one async for one in traces_findings(Settings(otlp_endpoint=address))]
+        assert found.health is Health.FIX
+        assert ("TimeoutError" if pause_s else "answers 404 and is not our ingest") in found.said
+        assert traces.health is (Health.NOTE if pause_s else Health.OK)
 
     async def test_without_a_public_url_nothing_is_asked(self) -> None:
         assert not [one async for one in webhook_findings(Settings())]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import asyncpg
 import pytest
 from typer.testing import CliRunner
 
@@ -76,6 +77,13 @@ def test_the_sentence_of_our_own_errors_is_found_in_a_group() -> None:
     group = ExceptionGroup("tasks", [ValueError("x"), ExceptionGroup("more", [Unavailable("It is\n away.")])])
     assert sentence(group) == "It is away."
     assert sentence(Misconfigured("Set it.")) == "Set it."
+
+
+def test_a_database_that_lacks_a_table_is_no_bug() -> None:
+    error = asyncpg.UndefinedTableError('relation "dead" does not exist')
+    assert sentence(error) == (
+        'The database lacks what this version needs (relation "dead" does not exist); run: leeway migrate'
+    )
 
 
 def test_anything_else_is_called_a_bug() -> None:

@@ -52,6 +52,45 @@ def test_empty_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (settings.whatsapp_url, settings.timeouts.lock) == ("https://graph.facebook.com", 2.0)
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["leeway", "mysql://a:b@host/db", "postgresql://a:b@host:port/db", "postgresql://a:b@host:99999/db",
+     "postgresql://a:b@[::1/db", "postgresql://a:b@my host/db"],
+)  # fmt: skip
+def test_a_database_s_url_out_of_form_is_named_and_not_repeated(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEEWAY_DATABASE_URL", url)
+    monkeypatch.setenv("LEEWAY_SLOTS", "0")
+    with pytest.raises(Misconfigured) as caught:
+        load_settings()
+    form = "LEEWAY_DATABASE_URL: must be of the form postgresql://user:password@host:port/database; LEEWAY_SLOTS: "
+    assert form in str(caught.value)
+    assert url not in str(caught.value).replace(form, "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgres://a:b%40@host/db", "postgresql://a@one:5432,two:5433/db?target_session_attrs=primary", "postgresql://a@[::1]:5432/db",
+     "postgresql://postgres@/postgres?host=/tmp/a place"],
+)  # fmt: skip
+def test_whatever_form_postgres_takes_is_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEEWAY_DATABASE_URL", url)
+    assert load_settings().database_url == SecretStr(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["example.com", "ftp://host", "https://", "https://host:99999", "https://[::1", "https://a b"]
+)
+@pytest.mark.parametrize("name", ["LEEWAY_PUBLIC_BASE_URL", "LEEWAY_TELEGRAM_URL"])
+def test_an_address_of_the_web_out_of_form_is_named(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, url)
+    with pytest.raises(Misconfigured, match=f"^Configuration: {name}: must be of the form https://host$"):
+        load_settings()
+
+
 # Secrets in files, as Docker and Kubernetes mount them
 
 
@@ -101,7 +140,6 @@ URLS = [
     ("postgresql://leeway@[::1]:5432/leeway?a=b", "postgresql://leeway:p%40ss%2F%25@[::1]:5432/leeway?a=b"),
     ("postgresql://leeway:own@postgres/leeway", "postgresql://leeway:own@postgres/leeway"),
     ("postgresql:///leeway?host=/run/postgresql", "postgresql:///leeway?host=/run/postgresql"),
-    ("postgresql://leeway@[::1/leeway", "postgresql://leeway@[::1/leeway"),
 ]
 
 
@@ -113,6 +151,12 @@ def test_a_password_of_its_own_goes_into_a_url_that_has_none(
     (files[0] / f"LEEWAY_{of.upper()}_PASSWORD").write_text("p@ss/%\n")
     settings = load_settings(**{f"{of}_url": url})
     assert getattr(settings, f"{of}_url").get_secret_value() == filled_in
+
+
+def test_a_broker_s_url_out_of_form_is_left_to_who_connects(files: tuple[Path, Path]) -> None:
+    (files[0] / "LEEWAY_AMQP_PASSWORD").write_text("p@ss/%\n")
+    settings = load_settings(amqp_url="amqp://leeway@[::1/leeway")
+    assert settings.amqp_url.get_secret_value() == "amqp://leeway@[::1/leeway"
 
 
 def test_what_is_handed_over_wins_over_both(monkeypatch: pytest.MonkeyPatch) -> None:
