@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -11,12 +12,18 @@ from uuid import UUID
 import typer
 
 from leeway.installation import DIRECTORY, Data, Installation, the_one_meant
+from leeway.operators import By, actor
 from leeway.terminal import console, errors, raw_line, shown
+from services.console.adapters.postgres_audit import append
+from shared.audit import Note
 from shared.broker import DeadLetter, connect
-from shared.database import Database, load_queries, open_pool
+from shared.database import Database, Transaction, load_queries, open_pool
+from shared.digest import canonical, text_digest
 from shared.errors import Misconfigured, Unavailable
+from shared.ids import BusinessId
 from shared.telemetry.logs import configure_logs
 from shared.tickets import Stage
+from shared.work.retry import retried
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 LISTED_MOST: Final = 100
@@ -27,8 +34,9 @@ _RETRIES: Final = {
     Stage.DISPATCH: "retry_dispatch",
 }
 
+Record = Database | Transaction
 # Settles one entry; None, or why it could not be.
-Settle = Callable[[Database, UUID], Awaitable[str | None]]
+Settle = Callable[[Record, UUID], Awaitable[str | None]]
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -40,6 +48,16 @@ app = typer.Typer(
     "leeway dead drop --letters guard — empties the broker's queue of what could not be read",
 )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What a person decided about entries, for the audit log."""
+
+    by: str
+    action: str
+    detail: dict[str, str]
+
+
 Ids = Annotated[list[UUID], typer.Argument(help="As `leeway dead list` shows them.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 
@@ -48,20 +66,24 @@ Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 def list_(*, as_json: Json = False, data: Data = DIRECTORY) -> None:
     """What failed for good and nobody decided about; and what no consumer could read."""
     rows, letters, away = asyncio.run(_list(_installation(data)))
+    more = rows[0]["all"] - len(rows) if rows else 0
     if as_json:
         found = {"work": [_plain(row) for row in rows], "letters": [_letter(one) for one in letters]}
-        raw_line(json.dumps(found))
+        raw_line(json.dumps(found | {"more_work": more}))
     else:
         _print(rows, letters)
+    if more:
+        errors.print(f"There are {more} more, all of them newer; these come first.", markup=False)
     if away:
         errors.print(f"The broker was not asked: {away}", markup=False)
         raise typer.Exit(1)
 
 
 @app.command()
-def retry(ids: Ids, *, data: Data = DIRECTORY) -> None:
+def retry(ids: Ids, *, by: By = None, data: Data = DIRECTORY) -> None:
     """Give the work back to the services: the conversation to the bot, the draft to dispatch. Each once."""
-    _report(asyncio.run(_each(_installation(data), ids, _retry)), done="will be tried again")
+    decided = Decided(by=actor(by), action="dead.retry", detail={})
+    _report(asyncio.run(_each(_installation(data), ids, _retry, decided)), done="will be tried again")
 
 
 @app.command()
@@ -70,22 +92,24 @@ def drop(
     *,
     because: Annotated[str, typer.Option(help="Kept with it.")] = "by command",
     letters: Annotated[Stage | None, typer.Option(help="Empty this stage's queue of the dead.")] = None,
+    by: By = None,
     data: Data = DIRECTORY,
 ) -> None:
     """Settle it: nothing more is done about it. The conversation stays with people, the draft a draft."""
     if not ids and letters is None:
         raise typer.BadParameter("name an id, or a stage with --letters")
+    decided = Decided(by=actor(by), action="dead.drop", detail={"because": text_digest(because).hex()})
     installation = _installation(data)
     if letters is not None:
         dropped = asyncio.run(_drop_letters(installation, letters))
         console.print(f"{dropped} unreadable messages dropped from {letters}'s queue of the dead.")
 
-    async def settle(database: Database, dead: UUID) -> str | None:
-        if await database.fetch(QUERIES["drop"], dead, because[:200]):
+    async def settle(record: Record, dead: UUID) -> str | None:
+        if await record.fetch(QUERIES["drop"], dead, because[:200]):
             return None
-        return await _why_not(database, dead)
+        return await _why_not(record, dead)
 
-    _report(asyncio.run(_each(installation, ids or [], settle)), done="settled")
+    _report(asyncio.run(_each(installation, ids or [], settle, decided)), done="settled")
 
 
 def _installation(data: Path) -> Installation:
@@ -117,22 +141,39 @@ async def _drop_letters(installation: Installation, stage: Stage) -> int:
 
 
 async def _each(
-    installation: Installation, ids: Sequence[UUID], settle: Settle
+    installation: Installation, ids: Sequence[UUID], settle: Settle, decided: Decided
 ) -> list[tuple[UUID, str | None]]:
     async with _database(installation) as database:
-        return [(dead, await settle(database, dead)) for dead in dict.fromkeys(ids)]
+        return [(dead, await _settled(database, dead, settle, decided)) for dead in dict.fromkeys(ids)]
 
 
-async def _retry(database: Database, dead: UUID) -> str | None:
+async def _settled(database: Database, dead: UUID, settle: Settle, decided: Decided) -> str | None:
+    """None, and who decided is written down in the same transaction; or why it could not be."""
+
+    async def once() -> str | None:
+        async with database.transaction() as transaction:
+            if (why_not := await settle(transaction, dead)) is None:
+                (row,) = await transaction.fetch(QUERIES["look"], dead)
+                detail = decided.detail | {"stage": row["stage"], "conversation": str(row["conversation"])}
+                note = Note(
+                    actor=decided.by, action=decided.action, subject=str(dead), detail=canonical(detail)
+                )
+                await append(transaction, BusinessId(row["business"]), note)
+        return why_not
+
+    return await retried(once)
+
+
+async def _retry(record: Record, dead: UUID) -> str | None:
     """None, or why it can't be tried again."""
-    found = await database.fetch(QUERIES["look"], dead)
-    if found and await database.fetch(QUERIES[_RETRIES[Stage(found[0]["stage"])]], dead):
+    found = await record.fetch(QUERIES["look"], dead)
+    if found and await record.fetch(QUERIES[_RETRIES[Stage(found[0]["stage"])]], dead):
         return None
-    return await _why_not(database, dead)
+    return await _why_not(record, dead)
 
 
-async def _why_not(database: Database, dead: UUID) -> str:
-    rows = await database.fetch(QUERIES["look"], dead)
+async def _why_not(record: Record, dead: UUID) -> str:
+    rows = await record.fetch(QUERIES["look"], dead)
     if not rows:
         return "there is none of that id; see: leeway dead list"
     row = rows[0]
@@ -179,7 +220,11 @@ def _start(body: bytes) -> str:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value.isoformat() if key == "died_at" else str(value) for key, value in row.items()}
+    return {
+        key: value.isoformat() if key == "died_at" else str(value)
+        for key, value in row.items()
+        if key != "all"
+    }
 
 
 def _letter(one: DeadLetter) -> dict[str, str]:

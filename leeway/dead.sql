@@ -1,13 +1,13 @@
 -- name: unsettled
--- Work that failed for good and that nobody decided about, oldest first.
+-- Work that failed for good and that nobody decided about, oldest first, and how much of it there is.
 -- $1 most int
-select d.id, d.stage, b.slug as business, d.conversation, d.subject, d.reason, d.died_at from dead d join business b on b.id = d.business
+select d.id, d.stage, b.slug as business, d.conversation, d.subject, d.reason, d.died_at, count(*) over ()::int as all from dead d join business b on b.id = d.business
 where d.settled_at is null order by d.died_at limit $1
 
 -- name: look
 -- One of them, settled or not, with what decides whether it can be tried again. Only for the sentence; `retry_…` tests it again, under the lock.
 -- $1 dead id uuid
-select d.stage, d.settled_at, d.settled_how, s.state, s.opted_out_at is not null as opted_out, h.reason as handoff_reason, o.state as reply_state,
+select d.stage, d.business, d.conversation, d.settled_at, d.settled_how, s.state, s.opted_out_at is not null as opted_out, h.reason as handoff_reason, o.state as reply_state,
   o.reason is not distinct from 'may_have_arrived' or exists (select from send_attempt a where a.outbound = o.id and a.state in ('sending', 'unknown', 'undecided', 'retried')) as may_have_arrived
 from dead d join conversation_state s on s.conversation = d.conversation
   left join handoff h on h.conversation = d.conversation and h.epoch = s.handoff_epoch

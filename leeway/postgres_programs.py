@@ -6,12 +6,14 @@ A program dumps servers of its own version and older ones, and is meant to resto
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from leeway.children import dies_with_us
 from leeway.embedded import programs_of_the_wheel
 from shared.errors import Misconfigured
 
@@ -32,13 +34,17 @@ def program(name: str, *, server: int) -> Path:
 
 
 def run(command: Sequence[str], url: str, *, reads: IO[bytes] | None, writes: IO[bytes] | None) -> None:
-    """Run it against the database; the password goes by the environment, which `ps` doesn't show. Raises Misconfigured."""
+    """Run it against the database, for no longer than we live; the password goes by the environment, which `ps` doesn't show.
+
+    Raises Misconfigured.
+    """
     bare, password = _without_password(url)
     ended = subprocess.run(  # noqa: S603  no shell; PostgreSQL's own program, options of ours
         [*command, "--no-password", f"--dbname={bare}"],
         stdin=reads or subprocess.DEVNULL,
         stdout=writes or subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        preexec_fn=dies_with_us(signal.SIGTERM),  # a load that we can't bring to its end must not become one
         env=os.environ | ({"PGPASSWORD": password} if password else {}),  # noqa: TID251  handed on: libpq has variables of its own
         check=False,
     )

@@ -5,6 +5,7 @@ import asyncio
 import fcntl
 import os
 import signal
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from shared.settings import Timeouts
 from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
 from tests.support.factories import ground
+from tests.support.process import Process
 from tests.support.servers import Postgres, RabbitMQ
 from tests.support.stack import ECHO, Stack
 
@@ -333,6 +335,27 @@ def test_no_password_is_among_the_words_of_a_program(url: str, tmp_path: Path) -
     assert (tmp_path / "seen").read_text() == (
         "p@/ --no-password --dbname=postgresql://ana@db:5432/leeway?sslmode=require\n"
     )
+
+
+async def test_a_program_ends_with_who_ran_it(tmp_path: Path) -> None:
+    """Else a load would be finished after a `leeway restore` that was killed, and nobody would decide about its replies."""
+    runs = (
+        "from leeway.postgres_programs import run; "
+        f"run(['/bin/sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 60'], 'postgresql:///x', reads=None, writes=None)"
+    )
+    process = Process(
+        [sys.executable, "-c", runs],
+        log=tmp_path / "log",
+        environment=environment(PYTHONPATH=str(Path(__file__).parents[2])),
+        directory=tmp_path,
+    )
+    noted = tmp_path / "pid"
+    await eventually(lambda: noted.exists() and noted.read_text().endswith("\n"))
+    place = Path(f"/proc/{noted.read_text().strip()}")
+    await eventually(place.exists)
+    process.send(signal.SIGKILL)
+    await eventually(lambda: not place.exists())
+    process.kill()
 
 
 async def counted_businesses(url: str) -> int:

@@ -9,10 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from leeway.dead import QUERIES, _retry
+from leeway.dead import LISTED_MOST, QUERIES, _retry
 from services.dispatch.adapters.postgres_outbox import QUERIES as OUTBOX
 from services.guard.adapters.postgres_conversations import QUERIES as CONVERSATIONS
 from shared.broker.rabbit import RabbitBroker
+from shared.digest import text_digest
 from shared.ids import ConversationId, OutboundId, new_id
 from shared.tickets import Stage
 from shared.topology import DEAD_QUEUE
@@ -194,6 +195,43 @@ async def test_dropped_is_settled_once(rows: Ground) -> None:
     assert "settled already" in str(await _retry(rows.database, letter))
 
 
+async def test_who_settles_what_is_written_down_without_words(rows: Ground, tmp_path: Path) -> None:
+    conversation, _, letter = await given_up_turn(rows)
+    env = environment(LEEWAY_DATABASE_URL=rows.url)
+    words = ("--because", "Maria was called", "--as", "ana")
+    ended = await leeway("dead", "drop", str(letter), str(new_id()), *words, cwd=tmp_path, env=env)
+    assert (ended.code, ended.out) == (1, f"{letter} settled\n")
+    assert (await rows.row("dead", id=letter))["settled_how"] == "dropped: Maria was called"
+    (entry,) = await rows.rows("audit_log")
+    assert (entry["actor"], entry["action"], entry["subject"]) == ("ana", "dead.drop", str(letter))
+    detail = json.loads(entry["detail"])
+    assert detail == {
+        "because": text_digest("Maria was called").hex(),
+        "conversation": str(conversation),
+        "stage": "agent",
+    }
+
+
+@pytest.mark.rabbitmq
+async def test_that_there_are_more_than_are_listed_is_said(
+    rows: Ground, amqp_url: str, tmp_path: Path
+) -> None:
+    conversation, _, first = await given_up_turn(rows)
+    business = (await rows.state(conversation))["business"]
+    await rows.owner.execute(
+        "insert into dead (id, business, stage, conversation, subject, reason, died_at) "
+        "select gen_random_uuid(), $1, 'agent', $2, gen_random_uuid(), 'processing_failed', now() + interval '1 s' "
+        f"from generate_series(1, {LISTED_MOST})",
+        business,
+        conversation,
+    )
+    env = environment(LEEWAY_DATABASE_URL=rows.url, LEEWAY_AMQP_URL=amqp_url)
+    listed = await leeway("dead", "list", "--json", cwd=tmp_path, env=env)
+    found = json.loads(listed.out)
+    assert (len(found["work"]), found["more_work"], found["work"][0]["id"]) == (LISTED_MOST, 1, str(first))
+    assert listed.err == "There are 1 more, all of them newer; these come first.\n"
+
+
 @pytest.mark.rabbitmq
 async def test_the_command_lists_both_kinds_and_settles_them(
     rows: Ground, amqp_url: str, tmp_path: Path
@@ -215,11 +253,13 @@ async def test_the_command_lists_both_kinds_and_settles_them(
     assert str(letter) in plain.out
     assert "\x1b" not in plain.out
 
-    retried = await leeway("dead", "retry", str(letter), cwd=tmp_path, env=env)
+    retried = await leeway("dead", "retry", str(letter), "--as", "ana", cwd=tmp_path, env=env)
     assert (retried.code, retried.out) == (0, f"{letter} will be tried again\n")
     again = await leeway("dead", "drop", str(letter), cwd=tmp_path, env=env)
     assert again.code == 1
     assert "settled already" in again.err
+    log = [(one["actor"], one["action"], one["subject"]) for one in await rows.rows("audit_log")]
+    assert log == [("ana", "dead.retry", str(letter))]
 
     dropped = await leeway("dead", "drop", "--letters", "guard", cwd=tmp_path, env=env)
     assert dropped.out.startswith("1 unreadable")
