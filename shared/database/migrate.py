@@ -266,15 +266,24 @@ async def _when_locks_are_free(
 
 
 async def _make_indexes(connection: "asyncpg.Connection[asyncpg.Record]", migration: Migration) -> None:
-    """No lock that others wait for is taken. What an attempt that was killed left half made is dropped first."""
+    """No lock that others wait for is taken, but all transactions that are older must end. What an attempt that was killed, or
+    gave up, left half made is dropped first."""
     schema = migration.schema
     await connection.execute(f"create schema if not exists {schema}")
-    await connection.execute(f"set search_path = {schema}, leeway")
-    for index, statement in migration.indexes():
-        if await connection.fetch(_HALF_MADE, schema, index):
-            await connection.execute(f"drop index concurrently {schema}.{index}")
-        await connection.execute(statement)
-    await connection.execute("reset search_path")
+    await connection.execute(
+        f"set search_path = {schema}, leeway; set lock_timeout = '{int(LOCKS_WITHIN_S * 1000)}ms'; set statement_timeout = 0"
+    )
+    try:
+        for index, statement in migration.indexes():
+            if await connection.fetch(_HALF_MADE, schema, index):
+                await connection.execute(f"drop index concurrently {schema}.{index}")
+            await connection.execute(statement)
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
+        raise Unavailable(
+            f"Migration {migration.label} waited for {LOCKS_WITHIN_S:.0f} s in vain: a transaction that is older than its "
+            "index goes on; pg_stat_activity shows which. End it, then run it again."
+        ) from error
+    await connection.execute("reset search_path; reset lock_timeout; reset statement_timeout")
     await _note(connection, migration)
 
 

@@ -181,6 +181,31 @@ class TestAgainstPostgres:
         finally:
             await writer.close()
 
+    async def test_an_index_that_older_transactions_hold_up_is_given_up_in_one_sentence(
+        self, empty_database_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And made by the next run, whatever time-outs the database gives to everybody."""
+        await migrate(empty_database_url, packs={"kiosk": folder})
+        (folder / "0003_third.sql").write_text(MADE_CONCURRENTLY)
+        older = await asyncpg.connect(empty_database_url)
+        try:
+            name = await older.fetchval("select current_database()")
+            await older.execute(f"alter database {name} set statement_timeout = '100ms'")
+            await older.execute("begin; insert into kiosk.first values (1)")
+            with monkeypatch.context() as patched:
+                patched.setattr("shared.database.migrate.LOCKS_WITHIN_S", 1.0)
+                with pytest.raises(
+                    Unavailable, match="kiosk 0003 third waited for 1 s in vain: a transaction"
+                ):
+                    await asyncio.wait_for(migrate(empty_database_url, packs={"kiosk": folder}), 20)
+            again = asyncio.create_task(migrate(empty_database_url, packs={"kiosk": folder}))
+            await asyncio.wait([again], timeout=0.5)
+            await older.execute("rollback")
+            assert len(await again) == 1
+            assert await valid_indexes(older) == ["first_pkey", "first_twice", "second_by_id"]
+        finally:
+            await older.close()
+
     async def test_an_index_left_half_made_is_made_anew(self, empty_database_url: str, folder: Path) -> None:
         """What a migration that was killed in the middle leaves behind: an index that nobody uses and everybody writes."""
         await migrate(empty_database_url, packs={"kiosk": folder})
