@@ -191,6 +191,13 @@ def load_settings(**overrides: object) -> Settings:
 
     Raises Misconfigured with every problem.
     """
+    try:
+        return _read(overrides)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misconfigured(f".env can't be read: {error}") from error
+
+
+def _read(overrides: dict[str, object]) -> Settings:
     problems: list[str] = []
     if "timeouts" not in overrides:
         try:

@@ -128,6 +128,15 @@ def test_the_environment_and_dot_env_win_over_a_file_and_their_empty_values_do_n
     assert settings.gemini_api_key == SecretStr("of the file")
 
 
+def test_a_dot_env_that_can_t_be_read_is_named_and_not_shown() -> None:
+    Path(".env").write_bytes(b"LEEWAY_SECRET_KEY=hidden \xff")
+    with pytest.raises(
+        Misconfigured, match=r"^\.env can't be read: 'utf-8' codec can't decode byte"
+    ) as error:
+        load_settings()
+    assert "hidden" not in str(error.value)
+
+
 def test_a_file_that_can_t_be_read_is_named_and_not_shown(files: tuple[Path, Path]) -> None:
     (files[0] / "LEEWAY_SECRET_KEY").write_bytes(b"hidden \xff")
     with pytest.raises(Misconfigured, match="secret_key") as error:
