@@ -20,7 +20,7 @@ from shared.database import Database, load_queries, open_pool
 from shared.database.migrate import emptied, is_migrated, migrate
 from shared.database.pool import OWNER
 from shared.digest import canonical
-from shared.errors import Misconfigured
+from shared.errors import LeewayError, Misconfigured
 from shared.ids import BusinessId
 from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
@@ -28,6 +28,10 @@ from shared.telemetry.logs import configure_logs
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 WHOLE: Final = ("--single-transaction", "--exit-on-error", "--no-owner")
+UNSETTLED: Final = (
+    "The rows are there, and replies in them are not decided about: put that right, then run leeway restore --loaded, "
+    "before any service starts."
+)
 PATIENT: Final = Timeouts(lock=60, statement=600)  # nobody else is there, and a back-up may be large
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -67,6 +71,7 @@ def restore(
         raise Misconfigured(f"There is no file {file}.")
     who = actor(by)
     with reached(data, new=not loaded) as place:
+        asyncio.run(_refuse_company(place.url))
         if not loaded:
             asyncio.run(_made_ready(place.url))
         if prepare:
@@ -77,13 +82,19 @@ def restore(
         if file is not None:
             with console.status("Reading the back-up…"):
                 _load(file, place.url)
-        held = asyncio.run(_settled(place.url, by=who, send=send))
+        if not asyncio.run(is_migrated(place.url)):
+            raise Misconfigured(
+                "That held no installation, so it was no back-up of one; drop what is in that database now."
+            )
+        try:
+            held = asyncio.run(_settled(place.url, by=who, send=send))
+        except LeewayError as error:
+            raise Misconfigured(f"{error} {UNSETTLED}") from error
     _tell(held, key=place.key, send=send)
 
 
 async def _made_ready(url: str) -> None:
     """Our roles are there, and nothing else of ours. Raises Misconfigured where businesses are: nothing is written over."""
-    await _refuse_company(url)
     await migrate(url, packs=migrations_of(load_packs()))
     if not await emptied(url):
         raise Misconfigured(
@@ -103,10 +114,6 @@ def _load(file: Path, url: str) -> None:
 
 async def _settled(url: str, *, by: str, send: bool) -> Counter[str]:
     """Brought up to date, replies decided about, written down; how many are held of each business."""
-    if not await is_migrated(url):
-        raise Misconfigured(
-            "That held no installation, so it was no back-up of one; drop what is in that database now."
-        )
     await migrate(url, packs=migrations_of(load_packs()))
     database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
     try:

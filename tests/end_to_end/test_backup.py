@@ -180,6 +180,7 @@ async def test_replies_that_were_due_are_held_after_rows_were_loaded_by_hand(
         )
         sent = await rows.outbound(conversation, "sent", state="sent")
         version = (await rows.state(conversation))["version"]
+        await rows.database.close()  # it would be taken for a service
         env = environment(LEEWAY_DATABASE_URL=database_url)
         ended = await leeway("restore", "--loaded", cwd=tmp_path, env=env)
         assert ended.code == 0, ended.err
@@ -263,6 +264,30 @@ async def test_what_is_no_back_up_of_ours_is_not_called_one(
     assert "That held no installation, so it was no back-up of one" in ended.err
 
 
+async def test_a_back_up_of_a_newer_version_is_not_left_without_a_word_about_its_replies(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    newer = await asyncpg.connect(database_url)
+    restored = await asyncpg.connect(empty_database_url)
+    there = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    try:
+        await newer.execute(
+            "insert into leeway.schema_migration (schema, number, name, digest) values ('leeway', 99, 'x', 'x')"
+        )
+        env = environment(LEEWAY_DATABASE_URL=database_url)
+        assert (await leeway("backup", "file.dump", cwd=tmp_path, env=env)).code == 0
+        ended = await leeway("restore", "file.dump", cwd=tmp_path, env=there)
+        assert ended.code == 1
+        assert "The database is newer than this version of Leeway" in ended.err
+        assert "then run leeway restore --loaded, before any service starts" in ended.err
+        await restored.execute("delete from leeway.schema_migration where number = 99")
+        assert (await leeway("restore", "--loaded", cwd=tmp_path, env=there)).code == 0
+    finally:
+        await newer.execute("delete from leeway.schema_migration where number = 99")
+        await newer.close()
+        await restored.close()
+
+
 async def test_nothing_is_restored_where_somebody_else_has_a_schema_of_our_name(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
@@ -298,6 +323,8 @@ async def test_nothing_is_restored_under_running_services(
         assert ended.code == 1
         assert "Leeway works on that database just now, over 1 connections; stop its services" in ended.err
         assert await counted_businesses(empty_database_url) == 0
+        by_hand = await leeway("restore", "--loaded", cwd=tmp_path, env=env)
+        assert (by_hand.code, by_hand.err) == (1, ended.err)
     finally:
         await service.close()
     assert (await leeway("restore", "file.dump", cwd=tmp_path, env=env)).code == 0
