@@ -42,3 +42,8 @@ class ConstraintRefused(LeewayError):
 def reason_of(error: Exception) -> str:
     """What it says of itself; its kind where it says nothing."""
     return str(error) or type(error).__name__
+
+
+def kind_and_reason(error: Exception) -> str:
+    """Both; its kind alone where it says nothing, as a time-out does."""
+    return ": ".join(filter(None, (type(error).__name__, str(error))))

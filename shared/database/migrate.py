@@ -16,7 +16,7 @@ import asyncpg
 import structlog
 
 from shared.database.pool import AWAY
-from shared.errors import Misconfigured, Unavailable
+from shared.errors import Misconfigured, Unavailable, kind_and_reason
 from shared.jitter import between
 
 PIPELINE = Path(__file__).parent / "migrations"
@@ -163,13 +163,13 @@ async def _connected(
     try:
         connection = await asyncpg.connect(url, timeout=10, command_timeout=answers_within_s)
     except (*AWAY, asyncpg.PostgresError) as error:
-        raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+        raise Unavailable(f"Postgres can't be reached: {kind_and_reason(error)}") from error
     try:
         yield connection
     except asyncpg.InsufficientPrivilegeError as error:
         raise Misconfigured(f"LEEWAY_DATABASE_URL's user may not do that: {error}") from error
     except AWAY as error:
-        raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
+        raise Unavailable(f"Postgres: {kind_and_reason(error)}") from error
     finally:
         try:
             await connection.close(timeout=2)

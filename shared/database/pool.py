@@ -14,7 +14,7 @@ import asyncpg
 
 from shared.clock import Shift
 from shared.database.queries import Queries
-from shared.errors import Conflict, ConstraintRefused, Unavailable
+from shared.errors import Conflict, ConstraintRefused, Unavailable, kind_and_reason
 from shared.ids import BusinessId
 from shared.settings import Timeouts
 from shared.work.retry import retried
@@ -119,7 +119,7 @@ class Database:
                 async with connection.transaction():
                     yield Transaction(connection)
         except AWAY as error:
-            raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
+            raise Unavailable(f"Postgres: {kind_and_reason(error)}") from error
         except CONFLICTS as error:
             raise Conflict(str(error)) from error
 
@@ -189,7 +189,7 @@ async def _translated(once: Callable[[], Awaitable[Result]]) -> Result:
         try:
             return await once()
         except AWAY as error:
-            raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
+            raise Unavailable(f"Postgres: {kind_and_reason(error)}") from error
         except CONFLICTS as error:
             raise Conflict(str(error)) from error
         except asyncpg.IntegrityConstraintViolationError as error:
@@ -231,7 +231,7 @@ async def open_pool(
             max_inactive_connection_lifetime=0,
         )
     except (*AWAY, asyncpg.PostgresError) as error:
-        raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+        raise Unavailable(f"Postgres can't be reached: {kind_and_reason(error)}") from error
     return Database(pool, acquire_timeout=timeouts.statement, waited=waited)
 
 
@@ -242,7 +242,7 @@ async def connect(url: str, *, timeouts: Timeouts) -> "Session":
             url, timeout=5, command_timeout=timeouts.statement, server_settings=_settings(timeouts)
         )
     except (*AWAY, asyncpg.PostgresError) as error:
-        raise Unavailable(f"Postgres can't be reached: {type(error).__name__}: {error}") from error
+        raise Unavailable(f"Postgres can't be reached: {kind_and_reason(error)}") from error
     return Session(connection)
 
 
@@ -269,7 +269,7 @@ class Session:
         try:
             rows: Sequence[Row] = await self._connection.fetch(query, *arguments)
         except AWAY as error:
-            raise Unavailable(f"Postgres: {type(error).__name__}: {error}") from error
+            raise Unavailable(f"Postgres: {kind_and_reason(error)}") from error
         return rows
 
     async def close(self) -> None:
