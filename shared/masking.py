@@ -43,7 +43,7 @@ _SECRET_FIELD_ENDINGS = (
 
 _CREDENTIAL: Final = re.compile(
     r"""
-    (?P<url>(?<=://)[^\s/@:]*:[^\s/@]+(?=@))
+    (?P<url>(?<=://)[^\s/@:]*:[^\s"'<>]+(?=@))
   | (?P<scheme>(?i:\b(?:bearer|basic)\ +)[A-Za-z0-9._~+/=-]{6,})
   | (?P<key>\bsk-[A-Za-z0-9_-]{6,} | \bEAA[A-Za-z0-9_-]{6,} | \bwhsec_[A-Za-z0-9+/=_-]{6,} | \bAIza[A-Za-z0-9_-]{20,}
       | \beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_.-]{6,} | \bgAAAA[A-Za-z0-9_=-]{20,}

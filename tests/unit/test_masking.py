@@ -82,6 +82,8 @@ def test_a_secret_of_a_known_form_is_masked(secret: str, around: str) -> None:
     [
         "amqp://leeway:hunter2!@rabbit:5672/",
         "postgresql://leeway:hunter2!@db/leeway",
+        "postgresql://leeway:a/hunter2!@db/leeway",
+        "postgresql://leeway:a@hunter2!@db/leeway",
         "https://x.test/?access_token=hunter2!",
         '{"password": "hunter2!"}',
         "auth_token: hunter2!",
