@@ -65,15 +65,22 @@ Json = Annotated[bool, typer.Option("--json", help="For programs.")]
 @app.command("list")
 def list_(*, as_json: Json = False, data: Data = DIRECTORY) -> None:
     """What failed for good and nobody decided about; and what no consumer could read."""
-    rows, letters, away = asyncio.run(_list(_installation(data)))
+    rows, letters_of, away = asyncio.run(_list(_installation(data)))
     more = rows[0]["all"] - len(rows) if rows else 0
+    letters = [one for some in letters_of.values() for one in some[:LISTED_MOST]]
+    more_letters = [stage.value for stage, some in letters_of.items() if len(some) > LISTED_MOST]
     if as_json:
         found = {"work": [_plain(row) for row in rows], "letters": [_letter(one) for one in letters]}
-        raw_line(json.dumps(found | {"more_work": more}))
+        raw_line(json.dumps(found | {"more_work": more, "more_letters": more_letters}))
     else:
         _print(rows, letters)
     if more:
         errors.print(f"There are {more} more, all of them newer; these come first.", markup=False)
+    if more_letters:
+        errors.print(
+            f"There are more unreadable messages in the queue of {' and '.join(more_letters)}; the oldest come first.",
+            markup=False,
+        )
     if away:
         errors.print(f"The broker was not asked: {away}", markup=False)
         raise typer.Exit(1)
@@ -119,17 +126,17 @@ def _installation(data: Path) -> Installation:
 
 async def _list(
     installation: Installation,
-) -> tuple[Sequence[Mapping[str, Any]], list[DeadLetter], str | None]:
-    """Rows, letters, and why the letters could not be read."""
+) -> tuple[Sequence[Mapping[str, Any]], Mapping[Stage, Sequence[DeadLetter]], str | None]:
+    """Rows, letters of each stage (one more than are listed, where there are more), and why letters could not be read."""
     async with _database(installation) as database:
         rows = await database.fetch(QUERIES["unsettled"], LISTED_MOST)
     if installation.embedded:
-        return rows, [], None
+        return rows, {}, None
     try:
         async with connect(installation.settings) as broker:
-            letters = [one for stage in Stage for one in await broker.dead_letters(stage, most=LISTED_MOST)]
+            letters = {stage: await broker.dead_letters(stage, most=LISTED_MOST + 1) for stage in Stage}
     except (Unavailable, Misconfigured) as error:
-        return rows, [], str(error)
+        return rows, {}, str(error)
     return rows, letters, None
 
 

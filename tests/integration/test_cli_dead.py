@@ -233,6 +233,28 @@ async def test_that_there_are_more_than_are_listed_is_said(
 
 
 @pytest.mark.rabbitmq
+async def test_that_there_are_more_letters_than_are_listed_is_said(
+    rows: Ground, amqp_url: str, tmp_path: Path
+) -> None:
+    broker = RabbitBroker(amqp_url, confirm_s=5)
+    await broker.open()
+    env = environment(LEEWAY_DATABASE_URL=rows.url, LEEWAY_AMQP_URL=amqp_url)
+    try:
+        await broker._publisher.publish(DEAD_QUEUE[Stage.GUARD], [b"none"] * LISTED_MOST)
+        full = await leeway("dead", "list", "--json", cwd=tmp_path, env=env)
+        await broker._publisher.publish(DEAD_QUEUE[Stage.GUARD], [b"none"])
+        more = await leeway("dead", "list", "--json", cwd=tmp_path, env=env)
+    finally:
+        await broker.drop_dead_letters(Stage.GUARD)
+        await broker.close()
+    found = [json.loads(one.out) for one in (full, more)]
+    assert [len(one["letters"]) for one in found] == [LISTED_MOST] * 2
+    assert [one["more_letters"] for one in found] == [[], ["guard"]]
+    assert full.err == ""
+    assert more.err == "There are more unreadable messages in the queue of guard; the oldest come first.\n"
+
+
+@pytest.mark.rabbitmq
 async def test_the_command_lists_both_kinds_and_settles_them(
     rows: Ground, amqp_url: str, tmp_path: Path
 ) -> None:
