@@ -13,7 +13,7 @@ from services.ingest.adapters.postgres_standing import PostgresStanding
 from services.ingest.core.standing import Found, Labels, What, summed
 from shared.clock import SystemClock
 from shared.database import Database, load_queries, open_pool
-from shared.database.migrate import pending
+from shared.database.migrate import NEWER, pending, unknown
 from shared.database.pool import OWNER, PIPELINE
 from shared.errors import LeewayError, Misconfigured
 from shared.packs import load_packs, migrations_of
@@ -79,11 +79,14 @@ async def _of_server(database: Database, settings: Settings) -> AsyncGenerator[F
     off_s = abs((server["now"] - before).total_seconds() - took_s / 2)
     yield _clock(max(0.0, off_s - took_s / 2))
     yield _connections((await database.fetch(QUERIES["connections"]))[0], settings.pool_size)
-    url = settings.database_url.get_secret_value()
-    if missing := await pending(url, packs=migrations_of(load_packs())):
+    url, packs = settings.database_url.get_secret_value(), migrations_of(load_packs())
+    if missing := await pending(url, packs=packs):
         yield fix("migrations", f"{len(missing)} are pending; run: leeway migrate")
         return
-    yield ok("migrations", "up to date")
+    if newer := await unknown(url, packs=packs):
+        yield note("migrations", f"{NEWER.format(newer)}; one release back may run on it")
+    else:
+        yield ok("migrations", "up to date")
     yield _roles([(row["name"], row["there"], row["may"]) for row in await database.fetch(QUERIES["roles"])])
 
 

@@ -21,6 +21,7 @@ from shared.jitter import between
 
 PIPELINE = Path(__file__).parent / "migrations"
 LACKS = "The database lacks {} of its migrations; run: leeway migrate"
+NEWER = "The database is newer than this version of Leeway, which does not know its migrations {}"
 # Whoever waits for a table's lock holds up all who come after: so it waits shortly, lets them pass, and comes again.
 LOCK_WAIT_S = 0.5
 LOCK_PAUSE_MAX_S = 5.0
@@ -127,6 +128,13 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     return [migration for migration in plan if (migration.schema, migration.number) not in applied]
 
 
+async def unknown(url: str, *, packs: Mapping[str, Path] | None = None) -> str:
+    """Migrations of a newer version, by schema and number, with commas; empty for none. Raises as `pending`."""
+    plan = _plan(packs or {})
+    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+        return _unknown(await _applied(connection), plan)
+
+
 async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> None:
     """Raises Unavailable while the database lacks what this version needs. What a newer version added is no hindrance."""
     if missing := await pending(url, packs=packs):
@@ -201,16 +209,15 @@ async def _refuse_strangers(
 
 
 async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]) -> None:
-    rows = await connection.fetch(
-        "select schema, max(number) as number from leeway.schema_migration group by schema"
-    )
+    if unknown := _unknown(await _applied(connection), plan):
+        raise Misconfigured(f"{NEWER.format(unknown)}. Install the newer version.")
+
+
+def _unknown(applied: set[tuple[str, int]], plan: Sequence[Migration]) -> str:
+    """What the database has of schemas that we know and this version does not; empty for nothing."""
     newest = {migration.schema: migration.number for migration in plan}
-    for row in rows:
-        if row["number"] > newest.get(row["schema"], row["number"]):
-            raise Misconfigured(
-                f"The database is newer than this version of Leeway: it has migration {row['number']:04} of {row['schema']}, "
-                f"and the last one known here is {newest[row['schema']]:04}. Install the newer version."
-            )
+    beyond = sorted((schema, number) for schema, number in applied if number > newest.get(schema, number))
+    return ", ".join(f"{schema} {number:04}" for schema, number in beyond)
 
 
 async def _alone(connection: "asyncpg.Connection[asyncpg.Record]") -> None:

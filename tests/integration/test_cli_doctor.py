@@ -165,6 +165,20 @@ async def test_a_database_that_stops_answering_is_told(
     assert found == fix("database", "Postgres: TimeoutError")
 
 
+async def test_a_database_of_a_newer_release_is_told(rows: Ground, database_url: str) -> None:
+    (now,) = await of_database(database_url, "migrations")
+    assert (now.health, now.said) == (Health.OK, "up to date")
+    await rows.owner.execute(
+        "insert into schema_migration (schema, number, name, digest) values ('leeway', 9999, 'x', '')"
+    )
+    try:
+        (found,) = await of_database(database_url, "migrations")
+    finally:
+        await rows.owner.execute("delete from schema_migration where number = 9999")
+    assert found.health is Health.NOTE
+    assert "newer than this version of Leeway, which does not know its migrations leeway 9999" in found.said
+
+
 async def rows_seen(url: str) -> int:
     connection = await asyncpg.connect(url)
     try:
