@@ -3,6 +3,8 @@
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -17,7 +19,7 @@ from leeway.terminal import console, shown
 from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
-from shared.database.migrate import emptied, is_migrated, migrate
+from shared.database.migrate import closed, emptied, is_migrated, migrate
 from shared.database.pool import OWNER
 from shared.digest import canonical
 from shared.errors import LeewayError, Misconfigured
@@ -70,7 +72,7 @@ def restore(
     if file is not None and file != STANDARD_STREAM and not file.is_file():
         raise Misconfigured(f"There is no file {file}.")
     who = actor(by)
-    with reached(data, new=not loaded) as place:
+    with reached(data, new=not loaded) as place, _closed(place.url):
         asyncio.run(_refuse_company(place.url))
         if not loaded:
             asyncio.run(_made_ready(place.url))
@@ -91,6 +93,18 @@ def restore(
         except LeewayError as error:
             raise Misconfigured(f"{error} {UNSETTLED}") from error
     _tell(held, key=place.key, send=send)
+
+
+@contextmanager
+def _closed(url: str) -> Iterator[None]:
+    """Services that wait for the database go on waiting, until replies were decided about."""
+    with asyncio.Runner() as runner:
+        opened = closed(url)
+        runner.run(opened.__aenter__())
+        try:
+            yield
+        finally:
+            runner.run(opened.__aexit__(None, None, None))
 
 
 async def _made_ready(url: str) -> None:

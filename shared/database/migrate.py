@@ -29,6 +29,7 @@ LOCKS_WITHIN_S = 300.0
 LOOK_EVERY_S = 0.2
 ANSWERS_WITHIN_S = 5.0  # who only looks
 _LOCK = 4_711_926_001  # any number that is ours alone
+_CLOSED = 4_711_926_002
 _CONCURRENTLY = "-- concurrently\n"
 _INDEX = re.compile(
     r"^(create (?:unique )?index concurrently if not exists|drop index concurrently if exists) ([a-z0-9_]+)\b"
@@ -124,8 +125,7 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     Misconfigured when its user may not look."""
     plan = _plan(packs or {})
     async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
-        applied = await _applied(connection)
-    return [migration for migration in plan if (migration.schema, migration.number) not in applied]
+        return _missing(await _applied(connection), plan)
 
 
 async def unknown(url: str, *, packs: Mapping[str, Path] | None = None) -> str:
@@ -136,9 +136,26 @@ async def unknown(url: str, *, packs: Mapping[str, Path] | None = None) -> str:
 
 
 async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> None:
-    """Raises Unavailable while the database lacks what this version needs. What a newer version added is no hindrance."""
-    if missing := await pending(url, packs=packs):
-        raise Unavailable(LACKS.format(len(missing)))
+    """Raises Unavailable while the database is closed, or lacks what this version needs. What a newer one added is no bar."""
+    plan = _plan(packs or {})
+    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+        if missing := _missing(await _applied(connection), plan):
+            raise Unavailable(LACKS.format(len(missing)))
+        # In this order: a back-up is there from one moment to the next, and closed until it was seen to.
+        if not await connection.fetchval("select pg_try_advisory_lock_shared($1)", _CLOSED):
+            raise Unavailable("A back-up is being read into the database")
+
+
+@asynccontextmanager
+async def closed(url: str) -> AsyncIterator[None]:
+    """While it lasts no service starts on the database. Raises Misconfigured when another keeps it closed."""
+    async with _connected(url) as connection:
+        await connection.execute(f"set lock_timeout = '{int(ANSWERS_WITHIN_S * 1000)}ms'")
+        try:
+            await connection.execute(f"select pg_advisory_lock({_CLOSED})")
+        except asyncpg.LockNotAvailableError:
+            raise Misconfigured("Another leeway restore works on that database just now.") from None
+        yield
 
 
 async def is_migrated(url: str) -> bool:
@@ -187,9 +204,10 @@ async def _connected(
 
 async def _applied(connection: "asyncpg.Connection[asyncpg.Record]") -> set[tuple[str, int]]:
     """Schema and number of each."""
-    if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
+    try:
+        rows = await connection.fetch("select schema, number from leeway.schema_migration")
+    except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return set()
-    rows = await connection.fetch("select schema, number from leeway.schema_migration")
     return {(row["schema"], row["number"]) for row in rows}
 
 
@@ -211,6 +229,10 @@ async def _refuse_strangers(
 async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]) -> None:
     if unknown := _unknown(await _applied(connection), plan):
         raise Misconfigured(f"{NEWER.format(unknown)}. Install the newer version.")
+
+
+def _missing(applied: set[tuple[str, int]], plan: Sequence[Migration]) -> Sequence[Migration]:
+    return [migration for migration in plan if (migration.schema, migration.number) not in applied]
 
 
 def _unknown(applied: set[tuple[str, int]], plan: Sequence[Migration]) -> str:

@@ -19,8 +19,8 @@ from leeway.backup import FORMAT, server_of
 from leeway.embedded import embedded_postgres
 from leeway.postgres_programs import program, run
 from shared.database import open_pool
-from shared.database.migrate import migrate
-from shared.errors import Misconfigured
+from shared.database.migrate import migrate, ready_for
+from shared.errors import Misconfigured, Unavailable
 from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
 from tests.support.commands import environment, leeway
@@ -328,6 +328,40 @@ async def test_nothing_is_restored_under_running_services(
     finally:
         await service.close()
     assert (await leeway("restore", "file.dump", cwd=tmp_path, env=env)).code == 0
+
+
+async def test_a_service_that_waits_for_the_database_starts_when_replies_were_decided_about(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    async with ground(database_url) as rows:
+        for _ in range(3):
+            await rows.outbound(await rows.conversation())
+    to_back_up, to_fill = (environment(LEEWAY_DATABASE_URL=url) for url in (database_url, empty_database_url))
+    made = await leeway("backup", "file.dump", cwd=tmp_path, env=to_back_up)
+    assert made.code == 0, made.err
+    restoring = asyncio.create_task(leeway("restore", "file.dump", cwd=tmp_path, env=to_fill))
+    waited = await until_ready(empty_database_url)
+    connection = await asyncpg.connect(empty_database_url)
+    try:
+        states = await connection.fetch("select state from leeway.outbound")
+    finally:
+        await connection.close()
+    assert (await restoring).code == 0
+    assert [row["state"] for row in states] == ["draft"] * 3
+    assert "A back-up is being read into the database" in waited
+
+
+async def until_ready(url: str) -> set[str]:
+    """Look all the time, as a service does now and then; what was said until then."""
+    waited = set[str]()
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await ready_for(url, packs=migrations_of(load_packs()))
+            except Unavailable as error:
+                waited.add(str(error))
+            else:
+                return waited
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from packs.clinic import PACK
-from shared.database.migrate import PIPELINE, migrate, pending, read_migrations, ready_for
+from shared.database.migrate import PIPELINE, closed, migrate, pending, read_migrations, ready_for
 from shared.errors import Misconfigured, Unavailable
 from tests.support.eventually import eventually
 
@@ -237,6 +237,16 @@ class TestAgainstPostgres:
         await migrate(empty_database_url, packs=packs)
         (folder / "0002_second.sql").unlink()
         await ready_for(empty_database_url, packs=packs)
+
+    async def test_a_closed_database_keeps_services_waiting(self, empty_database_url: str) -> None:
+        await migrate(empty_database_url)
+        async with closed(empty_database_url):
+            with pytest.raises(Unavailable, match=r"^A back-up is being read into the database$"):
+                await ready_for(empty_database_url)
+            with pytest.raises(Misconfigured, match="Another leeway restore works on that database"):
+                async with closed(empty_database_url):
+                    pass
+        await ready_for(empty_database_url)
 
 
 MADE_CONCURRENTLY = """-- concurrently
