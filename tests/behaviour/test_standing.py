@@ -199,6 +199,16 @@ async def test_replies_of_an_account_that_is_off_are_not_owed(
     assert (await looked(place, What.ACCOUNT))["sim", "disabled"].number == 1
 
 
+async def test_of_a_channel_that_has_accounts_it_is_said_that_none_is_off(
+    place: Ground, conversation: ConversationId
+) -> None:
+    accounts = await looked(place, What.ACCOUNT)
+    assert {labels: one.number for labels, one in accounts.items()} == {
+        ("sim", "on"): 1,
+        ("sim", "disabled"): 0,
+    }
+
+
 async def test_ingest_owes_media_and_statuses_that_are_due(
     place: Ground, conversation: ConversationId
 ) -> None:

@@ -46,4 +46,5 @@ where d.age >= $2::interval
 union all
 select 'dead', array[d.stage], count(*), interval '0' from (select stage from dead where settled_at is null order by died_at limit $1) d group by d.stage
 union all
-select 'account', array[k.channel, k.state], count(*), interval '0' from channel_account k group by k.channel, k.state
+select 'account', array[k.channel, s.state], count(*) filter (where k.state = s.state), interval '0'
+from channel_account k cross join (values ('on'), ('disabled')) s(state) group by k.channel, s.state
