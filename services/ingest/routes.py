@@ -115,6 +115,9 @@ class Hooks:
         except LeewayError as error:  # two transactions that met too often, a wrong key: never a 500
             log.error("webhook not stored", channel=label, error=str(error))
             answer = Refused(503, "not stored; deliver it again").answer(entrance)
+        except Exception:  # a bug, which the server answers
+            self._metrics.webhooks.labels(label, "500").inc()
+            raise
         self._metrics.webhooks.labels(label, str(answer.status)).inc()
         self._metrics.webhook_seconds.labels(label).observe(self._clock.monotonic() - began)
         await send(answer.start)

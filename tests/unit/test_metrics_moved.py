@@ -7,6 +7,7 @@ from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
+import httpx2
 import pytest
 
 from services.agent.core.turn import Caps, Turn, WaitsFor
@@ -21,10 +22,13 @@ from services.dispatch.core.outcome import (
     Throttled,
     WindowClosed,
 )
+from services.ingest.app import build_app
 from services.ingest.handler import Ingest
 from services.ingest.ports import Request as Webhook
+from services.ingest.routes import Hooks
 from shared.broker.memory import MemoryBroker
 from shared.channels.traits import Traits
+from shared.clock import SystemClock
 from shared.ids import ConversationId, new_id
 from shared.settings import Timeouts
 from shared.telemetry.metrics import Metrics
@@ -275,6 +279,9 @@ async def test_a_model_s_time_is_that_of_all_its_calls() -> None:
 class Refusing:
     """services.ingest.ports.Inbox: of one message nothing comes."""
 
+    async def account(self, channel: str, address: str) -> None:
+        raise ValueError("a test's own")
+
     async def store(self, requests: Sequence[Webhook]) -> Sequence[tuple[ConversationId, int]]:
         if any(request.account is None for request in requests):
             raise ValueError("a test's own")
@@ -292,6 +299,17 @@ async def test_a_commit_that_is_repeated_request_by_request_is_a_retry() -> None
         await asyncio.wait(sent)
         job.cancel()
     assert moved(metrics, "leeway_retries_total") == {("ingest", "batch"): 1}
+
+
+async def test_a_webhook_that_meets_a_bug_is_counted_as_what_the_server_answers_then() -> None:
+    metrics = Metrics(process=False)
+    ingest = Ingest(inbox=Refusing(), broker=MemoryBroker(), metrics=metrics)  # type: ignore[arg-type]
+    hooks = Hooks(ingest=ingest, inbox=Refusing(), clock=SystemClock(), metrics=metrics)  # type: ignore[arg-type]
+    app = build_app(hooks=hooks, metrics=metrics, ready=lambda: None)
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://ingest.test") as client:
+        assert (await client.post("/hooks/sim/line", content=b"{}")).status_code == 500
+    assert moved(metrics, "leeway_webhooks_total") == {("sim", "500"): 1}
 
 
 async def _fails(ingest: Ingest, request: Webhook) -> None:

@@ -21,7 +21,7 @@ UNKNOWN: Final = "unknown"
 
 BUSINESS: Final = Label("business", bound=f"slugs: the first {BUSINESSES_MAX}, then `{OTHER}`")
 CHANNEL: Final = Label("channel", (*ChannelName, UNKNOWN))
-STATUS: Final = Label("outcome", ("200", "400", "401", "403", "404", "405", "413", "503"))
+STATUS: Final = Label("outcome", ("200", "400", "401", "403", "404", "405", "413", "500", "503"))
 STAGE: Final = Label("stage", tuple(Stage))
 STEP: Final = Label("stage", ("ingest", *Stage))
 SERVICE: Final = Label("service", (*ALL, ALONE))
