@@ -20,9 +20,9 @@ _CUT_OFF = "[cut off]"
 
 # Fields that may hold words of people, or say who they are.
 _PERSONAL_FIELDS = frozenset(
-    {"answer", "arguments", "body", "caption", "content", "customer_name", "display_name", "draft", "email", "from"}
-    | {"full_name", "message_text", "note", "payload", "phone", "prompt", "raw", "recipient", "reply", "sender"}
-    | {"summary", "text", "texts", "to", "transcript", "user_id", "username", "words"}
+    {"answer", "arguments", "body", "caption", "content", "customer_name", "display_name", "draft", "email"}
+    | {"first_name", "from", "full_name", "last_name", "message_text", "note", "payload", "phone", "prompt", "raw"}
+    | {"recipient", "reply", "sender", "summary", "text", "texts", "to", "transcript", "user_id", "username", "words"}
 )  # fmt: skip
 _SECRET_FIELDS = frozenset(
     {"api_key", "apikey", "auth", "authorization", "cookie", "credentials", "key", "passwd", "password", "secret"}
@@ -72,11 +72,11 @@ _EMAIL: Final = re.compile(r"(?<![\w.!#$%&'*+/=?^`{|}~-])[\w.!#$%&'*+/=?^`{|}~-]
 _PERSONAL: Final = re.compile(
     r"""
     (?P<iban>\b[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,4})?\b)
-  | (?P<digits>(?<!\w)\+?\d(?:[\s().\-/]{0,3}\d){6,}(?!\w))
+  | (?P<digits>(?<!\w)\+?\d(?:[\s().\-\u2010-\u2015/]{0,3}\d){6,}(?!\w))
     """,
     re.VERBOSE,
 )
-_DIGITS: Final = re.compile(r"\+?\d(?:[\s().\-/]{0,3}\d){6,}")
+_DIGITS: Final = re.compile(r"\+?\d(?:[\s().\-\u2010-\u2015/]{0,3}\d){6,}")
 
 
 class Masker:

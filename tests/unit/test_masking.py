@@ -27,6 +27,7 @@ def put(around: str, text: str) -> str:
 PEOPLE = [
     pytest.param("+40 740 123 456", "[phone]", id="E.164 with spaces"),
     pytest.param("+40740123456", "[phone]", id="E.164"),
+    pytest.param("0740\u2011123\u2013456", "[phone]", id="with dashes beyond ASCII"),
     pytest.param("40740123456", "[phone]", id="WhatsApp's form"),
     pytest.param("0740123456", "[phone]", id="national"),
     pytest.param("0740.123.456", "[phone]", id="with dots"),
