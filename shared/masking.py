@@ -49,8 +49,8 @@ _CREDENTIAL: Final = re.compile(
       | \beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_.-]{6,} | \bgAAAA[A-Za-z0-9_=-]{20,}
       | (?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}=(?![A-Za-z0-9=]))
   | (?P<bot>(?:(?<=bot)|\b)\d{5,}:[A-Za-z0-9_-]{20,})
-  | (?P<named>(?i:\b(?:access_token|api[_-]?key|auth_token|authorization|bot_token|client_secret|password|passwd|secret|secret_key
-      |token|verify_token|app_secret))["']?\s*[=:]\s*["']?(?!\[)(?:(?i:bearer|basic)\ +)?[^\s"'&,;})\]]+)
+  | (?P<named>(?i:(?<![A-Za-z0-9])(?:access_token|api[_-]?key|auth_token|authorization|bot_token|client_secret|password|passwd
+      |secret|secret_key|token|verify_token|app_secret))["']?\s*[=:]\s*["']?(?!\[)(?:(?i:bearer|basic)\ +)?[^\s"'&,;})\]]+)
   | (?P<message>\bwamid\.[A-Za-z0-9+/=_-]+)
     """,
     re.VERBOSE,
@@ -68,15 +68,22 @@ _HARMLESS: Final = re.compile(
     re.VERBOSE,
 )
 # Before what is harmless is set aside: a name may look like a number or a day.
-_EMAIL: Final = re.compile(r"(?<![\w.!#$%&'*+/=?^`{|}~-])[\w.!#$%&'*+/=?^`{|}~-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL: Final = re.compile(
+    r"(?<![\w.!#$%&'*+/=?^`{|}~-])[\w.!#$%&'*+/=?^`{|}~-]+(?:[@＠]|%40)[\w-]+(?:\.[\w-]+)+"
+)
+# Also dashes of all kinds, marks that nobody sees, and what a URL makes of the usual ones.
+_BETWEEN = (
+    r"(?:[\s().\-/\u2010-\u2015\u2212\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|%2[089DEFdef])"
+)
+_RUN = rf"\+?\d(?:{_BETWEEN}{{0,3}}\d){{6,}}"
 _PERSONAL: Final = re.compile(
-    r"""
-    (?P<iban>\b[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,4})?\b)
-  | (?P<digits>(?<!\w)\+?\d(?:[\s().\-\u2010-\u2015/]{0,3}\d){6,}(?!\w))
+    rf"""
+    (?P<iban>\b[A-Z]{{2}}\d{{2}}(?:\ ?[A-Z0-9]{{4}}){{2,7}}(?:\ ?[A-Z0-9]{{1,4}})?\b)
+  | (?P<digits>(?:(?<!\w)|(?<=%[0-9A-Fa-f]{{2}})){_RUN}(?!\w))
     """,
     re.VERBOSE,
 )
-_DIGITS: Final = re.compile(r"\+?\d(?:[\s().\-\u2010-\u2015/]{0,3}\d){6,}")
+_DIGITS: Final = re.compile(_RUN)
 
 
 class Masker:
@@ -149,7 +156,7 @@ def _personal(found: re.Match[str]) -> str:
 def _digits(found: re.Match[str]) -> str:
     """A run of digits that may be somebody's: by how many there are, and by their check digit."""
     text = found.group()
-    digits = re.sub(r"\D", "", text)
+    digits = re.sub(r"%[0-9A-Fa-f]{2}|\D", "", text)
     count = len(digits)
     bare = digits == text
     if 13 <= count <= 19 and _is_card(digits):
