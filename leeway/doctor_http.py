@@ -16,6 +16,7 @@ import httpx2
 from leeway.doctor_finding import Finding, fix, note, ok
 from shared.clock import SystemClock
 from shared.errors import reason_of
+from shared.masking import Masker
 from shared.outgoing import http_client
 from shared.settings import Settings
 
@@ -42,14 +43,13 @@ async def traces_findings(settings: Settings) -> AsyncGenerator[Finding]:
     endpoint = settings.otlp_endpoint
     if not endpoint:
         return
+    named = Masker().text(endpoint)  # a password may stand in it
     try:
         await _asked(endpoint)  # whatever it answers, it is there
     except UNREACHED as error:
-        yield note(
-            "traces", f"nobody takes them at {endpoint}: {reason_of(error)}; work goes on, they are lost"
-        )
+        yield note("traces", f"nobody takes them at {named}: {reason_of(error)}; work goes on, they are lost")
     else:
-        yield ok("traces", f"go to {endpoint}")
+        yield ok("traces", f"go to {named}")
 
 
 async def _way_in(base: str) -> Finding:

@@ -323,6 +323,8 @@ async def test_whether_somebody_takes_traces_is_told() -> None:
     assert await traces("") == []
     async with serving(Starlette()) as address:
         assert [one.health for one in await traces(address)] == [Health.OK]
+    (locked,) = await traces("http://collector:not-for-all@127.0.0.1:1")
+    assert "not-for-all" not in locked.said
     (gone,) = await traces("http://127.0.0.1:1")
     assert gone.health is Health.NOTE
     assert "nobody takes them at http://127.0.0.1:1" in gone.said
