@@ -114,9 +114,10 @@ async def migrate(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     plan = _plan(packs or {})
     async with _connected(url) as connection:
         await _alone(connection)
-        await _refuse_strangers(connection, plan)
+        applied = await _applied(connection)
+        await _refuse_strangers(connection, plan, applied)
+        _refuse_newer(plan, applied)
         await connection.execute(_LEDGER)
-        await _refuse_newer(connection, plan)
         return [migration for migration in plan if await _apply(connection, migration)]
 
 
@@ -125,21 +126,21 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     Misconfigured when its user may not look."""
     plan = _plan(packs or {})
     async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
-        return _missing(await _applied(connection), plan)
+        return _missing(plan, await _applied(connection))
 
 
 async def unknown(url: str, *, packs: Mapping[str, Path] | None = None) -> str:
     """Migrations of a newer version, by schema and number, with commas; empty for none. Raises as `pending`."""
     plan = _plan(packs or {})
     async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
-        return _unknown(await _applied(connection), plan)
+        return _unknown(plan, await _applied(connection))
 
 
 async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> None:
     """Raises Unavailable while the database is closed, or lacks what this version needs. What a newer one added is no bar."""
     plan = _plan(packs or {})
     async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
-        if missing := _missing(await _applied(connection), plan):
+        if missing := _missing(plan, await _applied(connection)):
             raise Unavailable(LACKS.format(len(missing)))
         # In this order: a back-up is there from one moment to the next, and closed until it was seen to.
         if not await connection.fetchval("select pg_try_advisory_lock_shared($1)", _CLOSED):
@@ -202,23 +203,23 @@ async def _connected(
             connection.terminate()
 
 
-async def _applied(connection: "asyncpg.Connection[asyncpg.Record]") -> set[tuple[str, int]]:
-    """Schema and number of each."""
+async def _applied(connection: "asyncpg.Connection[asyncpg.Record]") -> set[tuple[str, int]] | None:
+    """Schema and number of each; None where nobody ever migrated."""
     try:
         rows = await connection.fetch("select schema, number from leeway.schema_migration")
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-        return set()
+        return None
     return {(row["schema"], row["number"]) for row in rows}
 
 
 async def _refuse_strangers(
-    connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]
+    connection: "asyncpg.Connection[asyncpg.Record]",
+    plan: Sequence[Migration],
+    applied: set[tuple[str, int]] | None,
 ) -> None:
     """A schema of one of our names that we did not make is somebody else's, with what is in it."""
-    ours = {schema for schema, _ in await _applied(connection)}
+    ours = set() if applied is None else {"leeway", *(schema for schema, _ in applied)}
     names = {migration.schema for migration in plan} - ours
-    if await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
-        names -= {"leeway"}
     if taken := [row["schema"] for row in await connection.fetch(_FILLED, sorted(names))]:
         raise Misconfigured(
             f"There are tables in the schema {' and '.join(taken)} of that database that are not Leeway's; "
@@ -226,26 +227,28 @@ async def _refuse_strangers(
         )
 
 
-async def _refuse_newer(connection: "asyncpg.Connection[asyncpg.Record]", plan: Sequence[Migration]) -> None:
-    if unknown := _unknown(await _applied(connection), plan):
-        raise Misconfigured(f"{NEWER.format(unknown)}. Install the newer version.")
+def _refuse_newer(plan: Sequence[Migration], applied: set[tuple[str, int]] | None) -> None:
+    if newer := _unknown(plan, applied):
+        raise Misconfigured(f"{NEWER.format(newer)}. Install the newer version.")
 
 
-def _missing(applied: set[tuple[str, int]], plan: Sequence[Migration]) -> Sequence[Migration]:
-    return [migration for migration in plan if (migration.schema, migration.number) not in applied]
+def _missing(plan: Sequence[Migration], applied: set[tuple[str, int]] | None) -> Sequence[Migration]:
+    return [migration for migration in plan if (migration.schema, migration.number) not in (applied or ())]
 
 
-def _unknown(applied: set[tuple[str, int]], plan: Sequence[Migration]) -> str:
+def _unknown(plan: Sequence[Migration], applied: set[tuple[str, int]] | None) -> str:
     """What the database has of schemas that we know and this version does not; empty for nothing."""
     newest = {migration.schema: migration.number for migration in plan}
-    beyond = sorted((schema, number) for schema, number in applied if number > newest.get(schema, number))
+    beyond = sorted(
+        (schema, number) for schema, number in applied or () if number > newest.get(schema, number)
+    )
     return ", ".join(f"{schema} {number:04}" for schema, number in beyond)
 
 
 async def _alone(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     """Wait for whoever migrates just now, asking again and again: a statement that waited would hold up an index that is made
     concurrently."""
-    while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110  the lock is another process's
+    while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110  Postgres tells nobody when another process lets go of a lock
         await asyncio.sleep(LOOK_EVERY_S)
 
 
