@@ -229,6 +229,8 @@ def test_a_secret_too_short_to_be_one_masks_no_words() -> None:
         "user_id",
         "sender",
         "phone",
+        "first_name",
+        "last_name",
         "token",
         "bot_token",
         "app_secret",
