@@ -56,6 +56,7 @@ async def wire(
     """The agent on these parts, present as a worker, ready to run."""
     settings, timeouts = parts.settings, parts.settings.timeouts
     parts.metrics.asks(model.provider, model.name)
+    types = media_types(settings)
     presence = Presence(settings.database_url.get_secret_value(), Stage.AGENT, timeouts)
     await presence.enter()
     undertaker = Undertaker(settings.database_url.get_secret_value(), timeouts)
@@ -76,6 +77,19 @@ async def wire(
             "(0 is allowed), or remove the cap (leeway business set SLUG --day-cap none …)."
         )
     sealing, model_time = Sealing(packs), ModelTime()
+    calling = Calling(
+        turns=turns,
+        model=model,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        call_timeout_s=timeouts.model_call,
+        model_time=model_time,
+        traces=parts.traces,
+    )
+    listening = None
+    if settings.media:
+        heard = PostgresParts(parts.database)
+        listening = Listening(record=heard, calling=calling, turns=turns, media=settings.media, types=types)
     committer = Committer(
         turns=turns, sealing=sealing, broker=parts.broker, metrics=parts.metrics, traces=parts.traces
     )
@@ -83,13 +97,13 @@ async def wire(
         turns=turns,
         answering=_answering(
             parts,
-            model=model,
             packs=packs,
             turns=turns,
+            calling=calling,
             reminders=record,
             sealing=sealing,
             committer=committer,
-            model_time=model_time,
+            listening=listening,
         ),
         metrics=parts.metrics,
         clock=parts.clock,
@@ -143,25 +157,16 @@ async def wire(
 def _answering(
     parts: Parts,
     *,
-    model: Model,
     packs: Mapping[str, Pack],
     turns: PostgresTurns,
+    calling: Calling,
     reminders: PostgresClocks,
     sealing: Sealing,
     committer: Committer,
-    model_time: ModelTime,
+    listening: Listening | None,
 ) -> Answering:
     """What makes an answer of a turn: the engine, and all that it may do only by way of checks."""
     checks, executor = Checks(turns, parts.traces), Executor(turns, sealing, parts.traces)
-    calling = Calling(
-        turns=turns,
-        model=model,
-        clock=parts.clock,
-        metrics=parts.metrics,
-        call_timeout_s=parts.settings.timeouts.model_call,
-        model_time=model_time,
-        traces=parts.traces,
-    )
     return Answering(
         turns=turns,
         questions=Questions(turns=turns, clock=parts.clock),
@@ -177,18 +182,8 @@ def _answering(
         committer=committer,
         packs=packs,
         metrics=parts.metrics,
-        listening=_listening(parts, calling=calling, turns=turns),
+        listening=listening,
         reminded=Reminded(reminders=reminders, checks=checks, committer=committer, packs=packs),
-    )
-
-
-def _listening(parts: Parts, *, calling: Calling, turns: PostgresTurns) -> Listening | None:
-    """None where no media are kept."""
-    settings, types = parts.settings, media_types(parts.settings)
-    if not settings.media:
-        return None
-    return Listening(
-        record=PostgresParts(parts.database), calling=calling, turns=turns, media=settings.media, types=types
     )
 
 
