@@ -14,11 +14,12 @@ from leeway.evals.invariants import Private, Rules, check_invariants
 from leeway.evals.reading import Loaded
 from leeway.evals.record import Happened, Row, Snapshot
 from leeway.evals.script import Step
-from leeway.evals.stage import LOOK_EVERY_S, Stage
+from leeway.evals.stage import Stage
 from leeway.owed import settled
 from services.console.core.outcomes import Done, Outcome
 
 SETTLED_WITHIN_S: Final = 20.0
+LOOK_EVERY_S: Final = 0.005
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 

@@ -28,7 +28,6 @@ from shared.settings import Settings
 from shared.tickets import Stage as Service
 from shared.work.asking import until
 
-LOOK_EVERY_S: Final = 0.005
 AGENT_POOL_SIZE: Final = 4
 # What the clock brings about is asked for when a script lets time pass, not by the worker's own rounds.
 SELDOM: Final = agent.Rounds(approvals_s=3600, handoffs_s=3600, reminders_s=3600)
