@@ -45,7 +45,7 @@ def run(command: Sequence[str], url: str, *, reads: IO[bytes] | None, writes: IO
         stdout=writes or subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         preexec_fn=dies_with_us(signal.SIGTERM),  # a load that we can't bring to its end must not become one
-        env=os.environ | ({"PGPASSWORD": password} if password else {}),  # noqa: TID251  handed on: libpq has variables of its own
+        env=os.environ | ({"PGPASSWORD": password} if password else {}),  # noqa: TID251  pg_dump and pg_restore take their own variables (PGSSLMODE, …) from ours
         check=False,
     )
     if ended.returncode:
@@ -76,7 +76,7 @@ def _candidates(name: str) -> Iterator[Path]:
 
 def _major(path: Path) -> int:
     """0 where it doesn't say, as Debian's wrapper without a cluster doesn't."""
-    said = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603  no shell; a constant option
+    said = subprocess.run([str(path), "--version"], capture_output=True, text=True, check=False)  # noqa: S603  no shell; a program that was found on PATH or in the wheel, and a constant option
     match = re.search(r"\) (\d+)", said.stdout)
     return int(match[1]) if match else 0
 

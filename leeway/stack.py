@@ -112,7 +112,7 @@ class _Watched:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             limit=LINE_BYTES_MAX,
-            env={**os.environ, **self.ports},  # noqa: TID251  a child gets all that we got; nothing of it is read here
+            env={**os.environ, **self.ports},  # noqa: TID251  each service reads its settings from the environment that we were given
             start_new_session=True,  # Ctrl-C reaches us alone, and we ask them
             preexec_fn=dies_with_us(signal.SIGTERM),
         )

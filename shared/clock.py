@@ -30,7 +30,7 @@ class SystemClock:
         self._shift = shift or Shift()
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self._shift.by  # noqa: TID251  this module is the one place that may
+        return datetime.now(UTC) + self._shift.by  # noqa: TID251  the one reading of the system clock; all else is given a Clock
 
     def monotonic(self) -> float:
         return time.monotonic()

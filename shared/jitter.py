@@ -5,4 +5,4 @@ import random
 
 def between(low: float, high: float) -> float:
     """A number from `low` to `high`, any of them as likely."""
-    return random.uniform(low, high)  # noqa: S311  jitter, not a secret
+    return random.uniform(low, high)  # noqa: S311  spreads retries in time; nobody gains by guessing it

@@ -178,13 +178,13 @@ def _outcome(wanted: str, scene: Scene) -> Verdict:
     )
 
 
-def _reclaimed(wanted: bool, scene: Scene) -> Verdict:  # noqa: FBT001  what a script says; only the table below calls it
+def _reclaimed(wanted: bool, scene: Scene) -> Verdict:  # noqa: FBT001  the table below calls every check as (wanted, scene)
     turns = scene.happened.turns(scene.conversation) if scene.conversation else []
     found = any(one["attempts"] > 1 for one in turns)
     return Verdict(found == wanted, f"reclaimed: {wanted}, found {found}")
 
 
-def _opted_out(wanted: bool, scene: Scene) -> Verdict:  # noqa: FBT001  what a script says; only the table below calls it
+def _opted_out(wanted: bool, scene: Scene) -> Verdict:  # noqa: FBT001  the table below calls every check as (wanted, scene)
     row = next(
         (one for one in scene.happened.after.conversations if one["conversation"] == scene.conversation), None
     )

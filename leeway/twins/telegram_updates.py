@@ -14,7 +14,7 @@ from leeway.twins.twin import Twin
 
 UPDATES_MOST: Final = 100
 FIRST_UPDATE: Final = 500_000_001
-SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  the name of a header; no secret
+SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105  the header's public name in Telegram's documentation, not its value
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _LOOPBACK: Final = "127.0.0.1"  # where a twin may be met without https

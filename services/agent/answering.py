@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 class Answering:
     """The work of one turn, of any."""
 
-    def __init__(  # noqa: PLR0913  its collaborators, by keyword, put together once in wiring
+    def __init__(  # noqa: PLR0913  one argument for each collaborator, all by keyword; only wiring calls it
         self,
         *,
         turns: Turns,

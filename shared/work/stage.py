@@ -54,7 +54,7 @@ class StageLoop:
     than the stage's own: they are acknowledged whatever comes of them, and redelivered ones are dropped.
     """
 
-    def __init__(  # noqa: PLR0913  its collaborators, by keyword, put together once in wiring
+    def __init__(  # noqa: PLR0913  one argument for each collaborator, all by keyword; only wiring calls it
         self,
         *,
         broker: Broker,
