@@ -38,6 +38,12 @@ select o.id, o.state, o.reason, o.round, i.user_id from leeway.outbound o join l
 SENT = ("sent", "delivered", "read")
 
 
+async def backed_up(url: str, directory: Path) -> None:
+    """Into file.dump."""
+    made = await leeway("backup", "file.dump", cwd=directory, env=environment(LEEWAY_DATABASE_URL=url))
+    assert made.code == 0, made.err
+
+
 async def queued(stack: Stack) -> int:
     rows = await stack.ask("select count(*) as n from leeway.outbound where state = 'queued'")
     return int(rows[0]["n"])
@@ -274,8 +280,7 @@ async def test_a_back_up_of_a_newer_version_is_not_left_without_a_word_about_its
         await newer.execute(
             "insert into leeway.schema_migration (schema, number, name, digest) values ('leeway', 99, 'x', 'x')"
         )
-        env = environment(LEEWAY_DATABASE_URL=database_url)
-        assert (await leeway("backup", "file.dump", cwd=tmp_path, env=env)).code == 0
+        await backed_up(database_url, tmp_path)
         ended = await leeway("restore", "file.dump", cwd=tmp_path, env=there)
         assert ended.code == 1
         assert "The database is newer than this version of Leeway" in ended.err
@@ -291,10 +296,7 @@ async def test_a_back_up_of_a_newer_version_is_not_left_without_a_word_about_its
 async def test_nothing_is_restored_where_somebody_else_has_a_schema_of_our_name(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    made = await leeway(
-        "backup", "file.dump", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=database_url)
-    )
-    assert made.code == 0, made.err
+    await backed_up(database_url, tmp_path)
     theirs = await asyncpg.connect(empty_database_url)
     try:
         await theirs.execute("create schema clinic; create table clinic.patient as select 7 as id")
@@ -311,10 +313,7 @@ async def test_nothing_is_restored_under_running_services(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     """They would send what waits in it before it was decided about."""
-    made = await leeway(
-        "backup", "file.dump", cwd=tmp_path, env=environment(LEEWAY_DATABASE_URL=database_url)
-    )
-    assert made.code == 0, made.err
+    await backed_up(database_url, tmp_path)
     await migrate(empty_database_url, packs=migrations_of(load_packs()))
     env = environment(LEEWAY_DATABASE_URL=empty_database_url)
     service = await open_pool(empty_database_url, size=1, timeouts=Timeouts())
@@ -336,9 +335,8 @@ async def test_a_service_that_waits_for_the_database_starts_when_replies_were_de
     async with ground(database_url) as rows:
         for _ in range(3):
             await rows.outbound(await rows.conversation())
-    to_back_up, to_fill = (environment(LEEWAY_DATABASE_URL=url) for url in (database_url, empty_database_url))
-    made = await leeway("backup", "file.dump", cwd=tmp_path, env=to_back_up)
-    assert made.code == 0, made.err
+    await backed_up(database_url, tmp_path)
+    to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
     restoring = asyncio.create_task(leeway("restore", "file.dump", cwd=tmp_path, env=to_fill))
     waited = await until_ready(empty_database_url)
     connection = await asyncpg.connect(empty_database_url)
