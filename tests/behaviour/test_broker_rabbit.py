@@ -24,6 +24,7 @@ from tests.support.brokers import (
     raw_channel,
     take_tickets,
 )
+from tests.support.cut_line import line_to
 from tests.support.eventually import eventually
 from tests.support.servers import RabbitMQ
 
@@ -119,17 +120,18 @@ async def test_closed_connections_come_back(rabbitmq: RabbitMQ, amqp_url: str, b
 
 @pytest.mark.parametrize("count", [1, 500])
 async def test_a_connection_lost_before_the_confirm_never_counts_as_published(
-    broker: RabbitBroker, count: int
+    amqp_url: str, broker: RabbitBroker, count: int
 ) -> None:
     """The driver ends what waits for it with a CancelledError that nobody sent."""
-    await broker.publish(GUARD, [packet()])
-    async with asyncio.TaskGroup() as group:
-        publishing = group.create_task(fails_to_publish(broker, count))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await broker._publishing.connection().transport.connection.close()
-    assert publishing.result()
-    await eventually(lambda: publishes(broker))
+    async with line_to(amqp_url) as line, rabbit_broker(line.url) as behind_it:
+        await behind_it.publish(GUARD, [packet()])
+        line.deaf = True
+        async with asyncio.TaskGroup() as group:
+            publishing = group.create_task(fails_to_publish(behind_it, count))
+            await eventually(lambda: has_ready(broker, 1 + count))
+            line.cut()
+        assert publishing.result()
+        await eventually(lambda: publishes(behind_it))
 
 
 async def test_closing_while_the_broker_is_away_is_quick(own_rabbitmq: RabbitMQ) -> None:
