@@ -47,12 +47,12 @@ RANGE = Row(
             queries=(
                 Query(
                     f"{total(COST, where=BUSINESS)}"
-                    f" / {total('leeway_messages_judged_total', where=ANSWERED)}",
+                    f" / ({total('leeway_messages_judged_total', where=ANSWERED)} > 0)",
                     "a message",
                 ),
             ),
             decimals=4,
-            empty="no call with a price",
+            empty="no message, or no price",
         ),
         Panel(
             title="Tokens",

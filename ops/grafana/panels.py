@@ -110,6 +110,6 @@ def newest(gauge: str, *, by: str, legend: str = "", where: str = "") -> Query:
     return Query(f"max by ({by}) ({gauge}{{{where}}})", legend or f"{{{{{by}}}}}")
 
 
-def summed(gauge: str, *, by: str, where: str = "") -> str:
-    """The same over all values of its labels."""
-    return f"sum(max by ({by}) ({gauge}{{{where}}}))"
+def summed(gauge: str, *, where: str = "") -> str:
+    """The same over all values of its labels: of each process by itself, since which businesses are `other` is its own."""
+    return f"max(sum by (instance) ({gauge}{{{where}}}))"

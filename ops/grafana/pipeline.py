@@ -43,7 +43,7 @@ NOW = Row(
             says="What is among the dead until somebody decides: `leeway dead list`.",
             unit="none",
             kind="stat",
-            queries=(Query(summed("leeway_dead_unsettled", by="stage"), "dead"),),
+            queries=(Query(summed("leeway_dead_unsettled"), "dead"),),
             steps=(Step(1, "red"),),
             empty="nobody looked",
         ),

@@ -16,7 +16,9 @@ from ruamel.yaml import YAML
 from leeway.cli import app
 from ops.grafana.__main__ import written
 from ops.grafana.as_json import DATASOURCE
+from services.ingest.watching import ALWAYS, SHOWN
 from shared.telemetry.metrics import catalogue
+from shared.telemetry.metrics.looking import LOOKED, OWED_AGE
 from tests.support.queries import (
     DASHBOARDS,
     OPS,
@@ -114,12 +116,23 @@ def test_a_gauge_that_every_ingest_shows_is_never_summed_over_them() -> None:
     for query in QUERIES:
         for selector in selectors(query.expr):
             if selector.metric in looked and "absent(" not in query.expr:
-                assert re.search(rf"max(?: by \([\w, ]+\))? ?\({selector.metric}", query.expr), query.where
+                greatest = rf"max(?: by \([\w, ]+\))? ?\((?:sum by \(instance\) \()?{selector.metric}"
+                assert re.search(greatest, query.expr), query.where
+                assert "sum(max" not in query.expr, f"{query.where}: `other` is not the same of each ingest"
+
+
+def test_what_may_be_nothing_is_not_taken_for_nobody_s_look() -> None:
+    """Of steps owed and of dead work ingest shows a 0; of the rest nothing, where nothing waits."""
+    shows_zeros = {SHOWN[what][0].name for what in ALWAYS} | {OWED_AGE.name}
+    for dashboard in dashboards().values():
+        for panel in panels(dashboard):
+            named = {one.metric for target in panel["targets"] for one in selectors(target["expr"])}
+            if named & _looked():
+                says = "nobody looked" if named <= shows_zeros else "none, or nobody looked"
+                assert panel["fieldConfig"]["defaults"]["noValue"] == says, panel["title"]
 
 
 def _looked() -> set[str]:
-    from shared.telemetry.metrics.looking import LOOKED
-
     return {metric.name for metric in LOOKED}
 
 
@@ -171,6 +184,14 @@ def test_a_panel_says_what_it_shows(panel: dict[str, Any]) -> None:
         {target["refId"] for target in panel["targets"]}
     )
     assert {json.dumps(target["datasource"]) for target in panel["targets"]} == {json.dumps(DATASOURCE)}
+
+
+def test_one_number_is_never_divided_by_what_may_be_nothing() -> None:
+    """Of nothing at all, as in a quiet night, it says that there is nothing, and not NaN."""
+    quotients = [query for query in panel_queries() if query.at_once and " / " in query.expr]
+    assert quotients
+    for query in quotients:
+        assert query.expr.endswith(" > 0)"), query.where
 
 
 def test_the_four_dashboards_keep_their_addresses() -> None:
