@@ -13,8 +13,10 @@ from services.ingest.adapters.postgres_standing import PostgresStanding
 from services.ingest.core.standing import Found, Labels, What, summed
 from shared.clock import SystemClock
 from shared.database import Database, load_queries, open_pool
+from shared.database.connected import ANSWERS_WITHIN_S, connected
 from shared.database.migrate import NEWER, pending, unknown
 from shared.database.pool import OWNER, PIPELINE
+from shared.database.restoring import why_closed
 from shared.errors import LeewayError, Misconfigured
 from shared.packs import load_packs, migrations_of
 from shared.secrets import vault_of
@@ -80,6 +82,10 @@ async def _of_server(database: Database, settings: Settings) -> AsyncGenerator[F
     yield _clock(max(0.0, off_s - took_s / 2))
     yield _connections((await database.fetch(QUERIES["connections"]))[0], settings.pool_size)
     url, packs = settings.database_url.get_secret_value(), migrations_of(load_packs())
+    async with connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+        closed = await why_closed(connection)
+    if closed:
+        yield fix("restore", closed)
     if missing := await pending(url, packs=packs):
         yield fix("migrations", f"{len(missing)} are pending; run: leeway migrate")
         return

@@ -23,7 +23,7 @@ from shared.broker.memory import MemoryBroker
 from shared.broker.traced import traced
 from shared.clock import Shift, SystemClock
 from shared.database import open_pool
-from shared.database.migrate import migrate
+from shared.database.migrate import migrate, ready_for
 from shared.ids import BusinessId
 from shared.llm.configured import configured_model
 from shared.llm.port import Model
@@ -89,6 +89,7 @@ async def one_process(
         )
         packs = load_packs()
         await migrate(url, packs=migrations_of(packs))
+        await ready_for(url, packs=migrations_of(packs))
         told = traces or configured_traces(settings, service="up", version=release())
         async with _wired(
             settings, packs, demo, shift=shift, model=model, rounds=rounds, traces=told

@@ -19,8 +19,9 @@ from leeway.terminal import console, shown
 from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
-from shared.database.migrate import closed, emptied, is_migrated, migrate
+from shared.database.migrate import emptied, is_migrated, migrate, not_restored
 from shared.database.pool import OWNER
+from shared.database.restoring import UNMARKED, closed
 from shared.digest import canonical
 from shared.errors import LeewayError, Misconfigured
 from shared.ids import BusinessId
@@ -81,13 +82,17 @@ def restore(
                 "The roles are there, and nothing else; now: pg_restore --single-transaction --no-owner …"
             )
             return
-        if file is not None:
-            with console.status("Reading the back-up…"):
-                _load(file, place.url)
-        if not asyncio.run(is_migrated(place.url)):
-            raise Misconfigured(
-                "That held no installation, so it was no back-up of one; drop what is in that database now."
-            )
+        try:
+            if file is not None:
+                with console.status("Reading the back-up…"):
+                    _load(file, place.url)
+            if not asyncio.run(is_migrated(place.url)):
+                raise Misconfigured(
+                    "That held no installation, so it was no back-up of one; drop what is in that database now."
+                )
+        except Misconfigured:
+            asyncio.run(not_restored(place.url))
+            raise
         try:
             held = asyncio.run(_settled(place.url, by=who, send=send))
         except LeewayError as error:
@@ -157,6 +162,7 @@ async def _decided(database: Database, *, by: str, send: bool) -> Counter[str]:
             detail = canonical({"held": held[business["slug"]], "sent": send})
             note = Note(actor=by, action="business.restore", subject=business["slug"], detail=detail)
             await append(transaction, BusinessId(business["id"]), note)
+        await transaction.fetch(UNMARKED)
     return held
 
 

@@ -7,16 +7,16 @@ meanwhile, which no transaction can: its statements run one by one, and those th
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
 import structlog
 
-from shared.database.pool import AWAY
-from shared.errors import Misconfigured, Unavailable, kind_and_reason
+from shared.database.connected import ANSWERS_WITHIN_S, connected
+from shared.database.restoring import MARKED, UNMARKED, why_closed
+from shared.errors import Misconfigured, Unavailable
 from shared.jitter import between
 
 PIPELINE = Path(__file__).parent / "migrations"
@@ -27,9 +27,7 @@ LOCK_WAIT_S = 0.5
 LOCK_PAUSE_MAX_S = 5.0
 LOCKS_WITHIN_S = 300.0
 LOOK_EVERY_S = 0.2
-ANSWERS_WITHIN_S = 5.0  # who only looks
 _LOCK = 4_711_926_001  # any number that is ours alone
-_CLOSED = 4_711_926_002
 _CONCURRENTLY = "-- concurrently\n"
 _INDEX = re.compile(
     r"^(create (?:unique )?index concurrently if not exists|drop index concurrently if exists) ([a-z0-9_]+)\b"
@@ -112,7 +110,7 @@ async def migrate(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     or something held a table's lock for too long.
     """
     plan = _plan(packs or {})
-    async with _connected(url) as connection:
+    async with connected(url) as connection:
         await _alone(connection)
         applied = await _applied(connection)
         await _refuse_strangers(connection, plan, applied)
@@ -125,82 +123,58 @@ async def pending(url: str, *, packs: Mapping[str, Path] | None = None) -> Seque
     """What `migrate` would apply. Raises Unavailable when the database can't be reached or does not answer in time, and
     Misconfigured when its user may not look."""
     plan = _plan(packs or {})
-    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+    async with connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
         return _missing(plan, await _applied(connection))
 
 
 async def unknown(url: str, *, packs: Mapping[str, Path] | None = None) -> str:
     """Migrations of a newer version, by schema and number, with commas; empty for none. Raises as `pending`."""
     plan = _plan(packs or {})
-    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+    async with connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
         return _unknown(plan, await _applied(connection))
 
 
 async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> None:
     """Raises Unavailable while the database is closed, or lacks what this version needs. What a newer one added is no bar."""
     plan = _plan(packs or {})
-    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+    async with connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
         if missing := _missing(plan, await _applied(connection)):
             raise Unavailable(LACKS.format(len(missing)))
         # In this order: a back-up is there from one moment to the next, and closed until it was seen to.
-        if not await connection.fetchval("select pg_try_advisory_lock_shared($1)", _CLOSED):
-            raise Unavailable("A back-up is being read into the database")
-
-
-@asynccontextmanager
-async def closed(url: str) -> AsyncIterator[None]:
-    """While it lasts no service starts on the database. Raises Misconfigured when another keeps it closed."""
-    async with _connected(url) as connection:
-        await connection.execute(f"set lock_timeout = '{int(ANSWERS_WITHIN_S * 1000)}ms'")
-        try:
-            await connection.execute(f"select pg_advisory_lock({_CLOSED})")
-        except asyncpg.LockNotAvailableError:
-            raise Misconfigured("Another leeway restore works on that database just now.") from None
-        yield
+        if why := await why_closed(connection):
+            raise Unavailable(why)
 
 
 async def is_migrated(url: str) -> bool:
     """Whether there is an installation at all, of whatever version."""
-    async with _connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
+    async with connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
         return bool(await _applied(connection))
 
 
 async def emptied(url: str) -> bool:
-    """Drop all that migrations made, unless there is a business; whether it is gone. The two roles are the server's, and stay."""
-    async with _connected(url) as connection:
+    """Drop all that migrations made, unless there is a business; whether it is gone. The two roles are the server's, and stay.
+
+    From that moment no service starts, until what is restored there was seen to, or `not_restored`."""
+    async with connected(url) as connection:
         if await connection.fetchval("select exists (select from leeway.business)"):
             return False
         made = await connection.fetch("select distinct schema from leeway.schema_migration")
         names = ", ".join(["leeway", *(row["schema"] for row in made if row["schema"] != "leeway")])
-        await connection.execute(f"drop schema {names} cascade")
+        await connection.execute(f"{MARKED}; drop schema {names} cascade")
         return True
+
+
+async def not_restored(url: str) -> None:
+    """Where nothing came into an emptied database, services may start again as in a new one."""
+    async with connected(url) as connection:
+        if await _applied(connection) is None:
+            await connection.execute(UNMARKED)
 
 
 def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:
     """All there is, in the order of application: the pipeline's, then each pack's."""
     folders = [("leeway", PIPELINE), *sorted(packs.items())]
     return [migration for schema, folder in folders for migration in read_migrations(schema, folder)]
-
-
-@asynccontextmanager
-async def _connected(
-    url: str, *, answers_within_s: float | None = None
-) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-    try:
-        connection = await asyncpg.connect(url, timeout=10, command_timeout=answers_within_s)
-    except (*AWAY, asyncpg.PostgresError) as error:
-        raise Unavailable(f"Postgres can't be reached: {kind_and_reason(error)}") from error
-    try:
-        yield connection
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise Misconfigured(f"LEEWAY_DATABASE_URL's user may not do that: {error}") from error
-    except AWAY as error:
-        raise Unavailable(f"Postgres: {kind_and_reason(error)}") from error
-    finally:
-        try:
-            await connection.close(timeout=2)
-        except AWAY:
-            connection.terminate()
 
 
 async def _applied(connection: "asyncpg.Connection[asyncpg.Record]") -> set[tuple[str, int]] | None:

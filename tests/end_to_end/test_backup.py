@@ -15,11 +15,13 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from leeway.backup import FORMAT, server_of
+from leeway.backup import WHAT, server_of
 from leeway.embedded import embedded_postgres
 from leeway.postgres_programs import program, run
+from leeway.restore import WHOLE
 from shared.database import open_pool
 from shared.database.migrate import migrate, ready_for
+from shared.database.restoring import MARK
 from shared.errors import Misconfigured, Unavailable
 from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
@@ -260,7 +262,7 @@ async def test_what_is_no_back_up_of_ours_is_not_called_one(
         await connection.execute("create table customer (id int)")
     finally:
         await connection.close()
-    command = [str(program("pg_dump", server=(await server_of(theirs))[0])), FORMAT]
+    command = [str(program("pg_dump", server=(await server_of(theirs))[0])), *WHAT]
     with (tmp_path / "theirs.dump").open("wb") as writes:
         await asyncio.to_thread(run, command, theirs, reads=None, writes=writes)
     await postgres.drop_database(theirs)
@@ -285,6 +287,7 @@ async def test_a_back_up_of_a_newer_version_is_not_left_without_a_word_about_its
         assert ended.code == 1
         assert "The database is newer than this version of Leeway" in ended.err
         assert "then run leeway restore --loaded, before any service starts" in ended.err
+        await waits_for_the_end_of_a_restore(empty_database_url)
         await restored.execute("delete from leeway.schema_migration where number = 99")
         assert (await leeway("restore", "--loaded", cwd=tmp_path, env=there)).code == 0
     finally:
@@ -347,6 +350,64 @@ async def test_a_service_that_waits_for_the_database_starts_when_replies_were_de
     assert (await restoring).code == 0
     assert [row["state"] for row in states] == ["draft"] * 3
     assert "A back-up is being read into the database" in waited
+
+
+async def waits_for_the_end_of_a_restore(url: str) -> None:
+    with pytest.raises(Unavailable, match=r"not brought to its end; run: leeway restore --loaded$"):
+        await ready_for(url, packs=migrations_of(load_packs()))
+
+
+KILLED_BEFORE_IT_DECIDES = """
+import os, signal
+from leeway import cli, restore
+restore._settled = lambda *of, **how: os.kill(os.getpid(), signal.SIGKILL)
+cli.app()
+"""
+
+
+async def test_a_restore_that_was_killed_lets_no_service_start_until_replies_were_decided_about(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    async with ground(database_url) as rows:
+        await rows.outbound(await rows.conversation())
+    await backed_up(database_url, tmp_path)
+    to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    command = (sys.executable, "-c", KILLED_BEFORE_IT_DECIDES, "restore", "file.dump")
+    restoring = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, env=to_fill)
+    assert await restoring.wait() == -signal.SIGKILL
+    await waits_for_the_end_of_a_restore(empty_database_url)
+    asked = await leeway("doctor", cwd=tmp_path, env=to_fill)
+    assert "A restore of the database was begun and not brought to its end" in asked.out
+    assert (await leeway("backup", "again.dump", cwd=tmp_path, env=to_fill)).code == 0
+    ended = await leeway("restore", "--loaded", cwd=tmp_path, env=to_fill)
+    assert (ended.code, "since the back-up: 1;" in ended.out) == (0, True), ended.err
+    await ready_for(empty_database_url, packs=migrations_of(load_packs()))
+    assert MARK.encode() not in (tmp_path / "again.dump").read_bytes()
+
+
+async def test_by_hand_no_service_starts_between_the_rows_and_the_end(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    await backed_up(database_url, tmp_path)
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    assert (await leeway("restore", "--prepare", cwd=tmp_path, env=env)).code == 0
+    major, _ = await server_of(empty_database_url)
+    command = [str(program("pg_restore", server=major)), *WHOLE]
+    with (tmp_path / "file.dump").open("rb") as reads:
+        await asyncio.to_thread(run, command, empty_database_url, reads=reads, writes=None)
+    await waits_for_the_end_of_a_restore(empty_database_url)
+    assert (await leeway("restore", "--loaded", cwd=tmp_path, env=env)).code == 0
+    await ready_for(empty_database_url, packs=migrations_of(load_packs()))
+
+
+async def test_a_file_that_can_not_be_read_leaves_a_database_as_a_new_one(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file.dump").write_bytes(b"PGDMP, and then nothing that makes sense")
+    env = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    assert (await leeway("restore", "file.dump", cwd=tmp_path, env=env)).code == 1
+    await migrate(empty_database_url, packs=migrations_of(load_packs()))
+    await ready_for(empty_database_url, packs=migrations_of(load_packs()))
 
 
 async def until_ready(url: str) -> set[str]:

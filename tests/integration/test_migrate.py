@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 
 from packs.clinic import PACK
-from shared.database.migrate import PIPELINE, closed, migrate, pending, read_migrations, ready_for
+from shared.database.migrate import PIPELINE, migrate, pending, read_migrations, ready_for
+from shared.database.restoring import closed
 from shared.errors import Misconfigured, Unavailable
 from tests.support.eventually import eventually
 
