@@ -233,6 +233,16 @@ def test_without_the_packages_one_clear_error_says_what_to_install(monkeypatch: 
         configured_traces(settings, service="guard", version="1")
 
 
+@pytest.mark.parametrize("variable", ["OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_SCHEDULE_DELAY"])
+def test_a_variable_of_the_sdk_that_it_can_not_use_is_one_clear_error(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "-1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(Misconfigured, match=r"^One of the variables OTEL_… is wrong: .+"):
+        configured_traces(load_settings(), service="guard", version="1")
+
+
 async def test_a_collector_that_refuses_costs_a_line_a_minute_and_no_time() -> None:
     traces = to_collector(f"http://127.0.0.1:{free_port()}", service="guard", version="1")
     began = time.monotonic()

@@ -24,15 +24,18 @@ __all__ = [
 
 
 def configured_traces(settings: Settings, *, service: str, version: str) -> Traces:
-    """What the settings ask for. Raises Misconfigured when traces are wanted and their packages are not there."""
+    """What the settings ask for. Raises Misconfigured when traces are wanted and their packages are not there, or take no such
+    variable of theirs."""
     endpoint = settings.otlp_endpoint
     if not endpoint:
         return UNTOLD
     try:
         otel = import_module("shared.telemetry.traces.otel")
+        traces: Traces = otel.to_collector(endpoint, service=service, version=version)
     except ImportError as error:
         raise Misconfigured(
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, and the packages for traces are not installed: pip install 'leeway[traces]'"
         ) from error
-    traces: Traces = otel.to_collector(endpoint, service=service, version=version)
+    except ValueError as error:  # of the SDK, about one of its variables that it asked for
+        raise Misconfigured(f"One of the variables OTEL_… is wrong: {error}") from error
     return traces
