@@ -19,9 +19,9 @@ from leeway.terminal import console, shown
 from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
-from shared.database.migrate import emptied, is_migrated, migrate, not_restored
+from shared.database.migrate import emptied, is_migrated, migrate
 from shared.database.pool import OWNER
-from shared.database.restoring import UNMARKED, closed
+from shared.database.restoring import closed, end, end_empty
 from shared.digest import canonical
 from shared.errors import LeewayError, Misconfigured
 from shared.ids import BusinessId
@@ -91,7 +91,7 @@ def restore(
                     "That held no installation, so it was no back-up of one; drop what is in that database now."
                 )
         except Misconfigured:
-            asyncio.run(not_restored(place.url))
+            asyncio.run(end_empty(place.url))
             raise
         try:
             held = asyncio.run(_settled(place.url, by=who, send=send))
@@ -162,7 +162,7 @@ async def _decided(database: Database, *, by: str, send: bool) -> Counter[str]:
             detail = canonical({"held": held[business["slug"]], "sent": send})
             note = Note(actor=by, action="business.restore", subject=business["slug"], detail=detail)
             await append(transaction, BusinessId(business["id"]), note)
-        await transaction.fetch(UNMARKED)
+        await end(transaction)
     return held
 
 

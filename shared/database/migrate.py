@@ -15,7 +15,7 @@ import asyncpg
 import structlog
 
 from shared.database.connected import ANSWERS_WITHIN_S, connected
-from shared.database.restoring import MARKED, UNMARKED, why_closed
+from shared.database.restoring import begin, why_closed
 from shared.errors import Misconfigured, Unavailable
 from shared.jitter import between
 
@@ -154,21 +154,16 @@ async def is_migrated(url: str) -> bool:
 async def emptied(url: str) -> bool:
     """Drop all that migrations made, unless there is a business; whether it is gone. The two roles are the server's, and stay.
 
-    From that moment no service starts, until what is restored there was seen to, or `not_restored`."""
+    From that moment no service starts, until what is restored there was seen to."""
     async with connected(url) as connection:
         if await connection.fetchval("select exists (select from leeway.business)"):
             return False
         made = await connection.fetch("select distinct schema from leeway.schema_migration")
         names = ", ".join(["leeway", *(row["schema"] for row in made if row["schema"] != "leeway")])
-        await connection.execute(f"{MARKED}; drop schema {names} cascade")
+        async with connection.transaction():
+            await begin(connection)
+            await connection.execute(f"drop schema {names} cascade")
         return True
-
-
-async def not_restored(url: str) -> None:
-    """Where nothing came into an emptied database, services may start again as in a new one."""
-    async with connected(url) as connection:
-        if await _applied(connection) is None:
-            await connection.execute(UNMARKED)
 
 
 def _plan(packs: Mapping[str, Path]) -> Sequence[Migration]:

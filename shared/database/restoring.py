@@ -6,7 +6,7 @@ it belongs to no back-up, and stays when the process that reads one is killed.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final, Protocol
 
 import asyncpg
 
@@ -18,8 +18,6 @@ GOES_ON: Final = "A back-up is being read into the database"
 NOT_ENDED: Final = (
     "A restore of the database was begun and not brought to its end; run: leeway restore --loaded"
 )
-MARKED: Final = f"create schema if not exists {MARK}"
-UNMARKED: Final = f"drop schema if exists {MARK}"
 _CLOSED: Final = 4_711_926_002  # any number that is ours alone
 
 
@@ -33,6 +31,28 @@ async def closed(url: str) -> AsyncIterator[None]:
         except asyncpg.LockNotAvailableError:
             raise Misconfigured("Another leeway restore works on that database just now.") from None
         yield
+
+
+class Fetches(Protocol):
+    """A connection, or a transaction on one, of the database's owner."""
+
+    async def fetch(self, query: str, /, *arguments: Any) -> Any: ...
+
+
+async def begin(database: Fetches) -> None:
+    """From now on no service starts, whatever becomes of us."""
+    await database.fetch(f"create schema if not exists {MARK}")
+
+
+async def end(database: Fetches) -> None:
+    await database.fetch(f"drop schema if exists {MARK}")
+
+
+async def end_empty(url: str) -> None:
+    """Where no row came, services may start again, as on a new database."""
+    async with connected(url) as connection:
+        if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
+            await end(connection)
 
 
 async def why_closed(connection: "asyncpg.Connection[asyncpg.Record]") -> str | None:
