@@ -195,10 +195,11 @@ REPLIES = (
         (
             Panel(
                 title="Channel accounts",
-                says="On, or disabled: by a person, or because the provider refused every send (`leeway channel list`).",
+                says="On, disabled by a person or a provider that refused all sends, or unheard: webhooks are all refused.",
                 unit="none",
                 queries=(
                     newest("leeway_channel_accounts", by="channel, state", legend="{{channel}}: {{state}}"),
+                    Query("max by (channel) (leeway_webhook_accounts_refused) > 0", "{{channel}}: unheard"),
                 ),
                 empty="none, or nobody looked",
             ),

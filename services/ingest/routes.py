@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from functools import partial
+from typing import Any, Literal, assert_never
 
 import structlog
 
 from services.ingest.core.addressing import at_home
-from services.ingest.core.entrance import Entrance, Post
+from services.ingest.core.entrance import Account, Entrance, Post
 from services.ingest.core.entrances import ENTRANCES
 from services.ingest.core.events import Malformed
+from services.ingest.core.refusals import Refusals
 from services.ingest.handler import Ingest
 from services.ingest.ports import Inbox, Request
 from shared.clock import Clock
@@ -96,6 +98,9 @@ class Hooks:
         self._metrics = metrics
         self._public_url = public_url
         self._traces = traces
+        self._refusals = Refusals()
+        for channel in ENTRANCES:
+            metrics.accounts_refused.labels(channel).set_function(partial(self._refused_accounts, channel))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "only HTTP is mounted here"
@@ -139,7 +144,7 @@ class Hooks:
         query: bytes = scope["query_string"]
         post = Post(url=_url(self._public_url, scope), headers=headers, body=body, query=query)
         now = self._clock.now()
-        _authenticate(entrance.check(post, account, now.timestamp()))
+        self._authenticate(entrance.check(post, account, now.timestamp()), account)
         try:
             parsed = entrance.parse(post, account, now)
         except Malformed as error:
@@ -156,6 +161,25 @@ class Hooks:
             request = Request(account=home, messages=messages, statuses=statuses, asked=asked)
             await self._ingest.receive(request)
         return _TAKEN[channel]
+
+    def _authenticate(self, signature: Signature, account: Account) -> None:
+        if signature is Signature.GOOD:
+            self._refusals.took(account.id)
+            return
+        refused = _refused(signature)
+        now_s = self._clock.monotonic()
+        if in_a_row := self._refusals.refused(account.id, account.channel, now_s=now_s):
+            log.warning(
+                "webhook refused",
+                channel=account.channel,
+                account=account.address,
+                why=refused.sentence,
+                in_a_row=in_a_row,
+            )
+        raise refused
+
+    def _refused_accounts(self, channel: str) -> int:
+        return self._refusals.accounts(channel, now_s=self._clock.monotonic())
 
     def _tell_passed_over(self, channel: str, passed_over: Sequence[str]) -> None:
         """Each kind once: a body may hold millions."""
@@ -209,15 +233,15 @@ async def _body(headers: Mapping[bytes, bytes], receive: Receive, *, most: int) 
             return b"".join(chunks)
 
 
-def _authenticate(signature: Signature) -> None:
+def _refused(
+    signature: Literal[Signature.MISSING, Signature.OUTSIDE_TOLERANCE, Signature.WRONG],
+) -> Refused:
     match signature:
-        case Signature.GOOD:
-            return
         case Signature.MISSING:
-            raise Refused(400, "webhook-id and webhook-timestamp are needed")
+            return Refused(400, "webhook-id and webhook-timestamp are needed")
         case Signature.OUTSIDE_TOLERANCE:
-            raise Refused(400, "webhook-timestamp is more than five minutes off")
+            return Refused(400, "webhook-timestamp is more than five minutes off")
         case Signature.WRONG:
-            raise Refused(401, "the signature is wrong")
+            return Refused(401, "the signature is wrong")
         case _:
             assert_never(signature)

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from standardwebhooks import Webhook
+from structlog.testing import capture_logs
 
 from services.ingest.core.entrances import ENTRANCES
 from services.ingest.wiring import WiredIngest, wire
@@ -413,6 +414,21 @@ async def test_an_unknown_channel_is_no_label_of_its_own(web: Web) -> None:
     shown = (await web.client.get("/metrics")).text
     assert 'leeway_webhooks_total{channel="unknown",outcome="404"} 5.0' in shown
     assert "made-up" not in shown
+
+
+async def test_an_account_that_is_refused_all_the_time_is_counted_and_named(web: Web) -> None:
+    """Whatever is wrong: the secret, or the clock. Good ones of the channel's other accounts change nothing."""
+    await web.place.account(address="bare", channel="sim")
+    unheard = 'leeway_webhook_accounts_refused{channel="sim"}'
+    assert f"{unheard} 0.0" in (await web.client.get("/metrics")).text
+    with capture_logs() as told:
+        for late_s in (0, 0, 4000, 4000):
+            assert (await web.post("/hooks/sim/bare", sim(), late_s=late_s)).status_code in (400, 401)
+            assert (await web.post(SIM, sim())).status_code == 200
+    assert f"{unheard} 1.0" in (await web.client.get("/metrics")).text
+    assert [(line["account"], line["why"]) for line in told if line["event"] == "webhook refused"] == [
+        ("bare", "the signature is wrong")
+    ]
 
 
 # Whatever anybody may send

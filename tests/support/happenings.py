@@ -14,6 +14,7 @@ import aio_pika
 import httpx2
 
 from leeway.accounts import NewAccount, accounts_of
+from services.ingest.core.refusals import IN_A_ROW
 from shared.autonomy import Mode
 from shared.clock import SystemClock
 from shared.tickets import Stage
@@ -136,10 +137,14 @@ class Happenings:
         await self._shows("select 1 from leeway.dead where stage = 'agent'")
 
     async def _refused_webhooks(self) -> None:
-        """A wrong signature, no such account, and what is for somebody else's number."""
+        """A wrong signature, once and all the time, no such account, and what is for somebody else's number."""
         acme = self._shops["acme"]
         wrong = Shop(id=acme.id, slug="acme", secrets={"sim": b"0" * 32}, outbound=acme.outbound)
         assert await self._stack.say(wrong, "sim", "x", "hello") == 401
+        shy = self._shops["shy"]
+        unheard = Shop(id=shy.id, slug="shy", secrets={"generic": b"0" * 32}, outbound=shy.outbound)
+        for _ in range(IN_A_ROW):
+            assert await self._stack.say(unheard, "generic", "x", "hello") == 401
         nobody = Shop(id=0, slug="nobody", secrets=acme.secrets, outbound=acme.outbound)
         assert await self._stack.say(nobody, "sim", "x", "hello") == 404
         number = NewAccount(

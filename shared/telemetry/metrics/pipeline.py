@@ -56,6 +56,13 @@ class Arriving:
         unit="requests",
         of=INGEST,
     )
+    accounts_refused = gauge(
+        "leeway_webhook_accounts_refused",
+        "Accounts of which this process refused four webhooks or more for their signature or time, and took none since.",
+        CHANNEL,
+        unit="accounts",
+        of=INGEST,
+    )
     webhook_seconds = histogram(
         "leeway_webhook_seconds",
         "From a webhook request to its answer.",
