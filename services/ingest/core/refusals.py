@@ -5,9 +5,7 @@ from typing import Final
 
 from shared.ids import AccountId
 
-IN_A_ROW: Final = (
-    4  # of an account that is quiet, a stranger's few count too: better than a clinic that nobody hears
-)
+IN_A_ROW: Final = 4  # on a quiet account a stranger's few count too: better than a clinic that nobody hears
 WITHIN_S: Final = 3600.0  # the next one comes within this time, or nobody knows any more
 TELL_EVERY_S: Final = 600.0
 
