@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,10 +14,11 @@ from zoneinfo import ZoneInfo
 import httpx2
 import pytest
 
-from leeway.one_process import DEMO, one_process, running
+from leeway.one_process import DEMO, OneProcess, one_process, running
 from leeway.telephone import Arrived, Line, Telephone
+from shared.database import Database, open_pool
 from shared.llm.port import Answer, Finish, Request, ToolCall, Usage, UserText
-from shared.settings import load_settings
+from shared.settings import Timeouts, load_settings
 from tests.support.process import make_directory, remove_directory
 
 pytestmark = [pytest.mark.postgres, pytest.mark.stack]
@@ -90,11 +92,12 @@ async def test_two_hundred_pairs_confirm_the_same_slot_at_once(directory: Path) 
     async with (
         one_process(settings, directory, demo=demo, keeps=False, model=BooksWhatItIsTold()) as town,
         running(town),
+        looking(town) as database,
         httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=town.app), base_url="http://leeway.invalid"
         ) as client,
     ):
-        line = Line(database=town.parts.database, clock=town.parts.clock, address=town.sim_address, secret=town.sim_secret, client=client)  # fmt: skip
+        line = Line(database=database, clock=town.parts.clock, address=town.sim_address, secret=town.sim_secret, client=client)  # fmt: skip
         starts = slots(datetime.now(UTC).astimezone(ZONE).date())  # noqa: TID251  the clinic's own today
         came: list[list[Arrived]] = []
         for _ in range(0, PAIRS, WAVE):
@@ -112,6 +115,17 @@ async def test_two_hundred_pairs_confirm_the_same_slot_at_once(directory: Path) 
     assert (len(booked), len(refused)) == (PAIRS, PAIRS)
     assert all("Free instead:" in text for text in refused)
     assert receipts[0]["n"] == PAIRS
+
+
+@asynccontextmanager
+async def looking(town: OneProcess) -> AsyncIterator[Database]:
+    """For what eighty telephones ask all the time: connections beside those of the services, and no hurry."""
+    url = town.parts.settings.database_url.get_secret_value()
+    database = await open_pool(url, size=4, timeouts=Timeouts(statement=60))
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 async def pair(line: Line, start: str, number: int) -> list[list[Arrived]]:
