@@ -24,7 +24,7 @@ from shared.telemetry.logs import configure_logs
 
 QUERIES = load_queries(Path(__file__).with_suffix(".sql"))
 STANDARD_STREAM: Final = Path("-")  # standard output, or input where it is read
-WHAT: Final = ("--format=custom", f"--exclude-schema={MARK}")
+DUMP_OPTIONS: Final = ("--format=custom", f"--exclude-schema={MARK}")
 THERE: Final = "{} is there already; name another: a back-up is never written over."
 
 app = typer.Typer(rich_markup_mode="rich", add_completion=False)
@@ -53,7 +53,7 @@ def backup(
             )
         if not asyncio.run(is_migrated(place.url)):
             raise Misconfigured("There is no installation in that database; is LEEWAY_DATABASE_URL right?")
-        command = [str(program("pg_dump", server=major)), *WHAT]
+        command = [str(program("pg_dump", server=major)), *DUMP_OPTIONS]
         if file == STANDARD_STREAM:
             run(command, place.url, reads=None, writes=sys.stdout.buffer)
         else:

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -21,7 +21,7 @@ from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
 from shared.database.migrate import emptied, is_migrated, migrate
 from shared.database.pool import OWNER
-from shared.database.restoring import closed, end, end_empty
+from shared.database.restoring import MARK, closed, end, end_if_empty
 from shared.digest import canonical
 from shared.errors import LeewayError, Misconfigured
 from shared.ids import BusinessId
@@ -34,6 +34,10 @@ WHOLE: Final = ("--single-transaction", "--exit-on-error", "--no-owner")
 UNSETTLED: Final = (
     "The rows are there, and replies in them are not decided about: put that right, then run leeway restore --loaded, "
     "before any service starts."
+)
+NO_ROWS: Final = (
+    "No business is there, so no back-up's rows: run leeway restore FILE, or pg_restore, first. To begin anew without them: "
+    f"remove the schema {MARK}."
 )
 PATIENT: Final = Timeouts(lock=60, statement=600)  # nobody else is there, and a back-up may be large
 
@@ -82,17 +86,10 @@ def restore(
                 "The roles are there, and nothing else; now: pg_restore --single-transaction --no-owner …"
             )
             return
-        try:
-            if file is not None:
-                with console.status("Reading the back-up…"):
-                    _load(file, place.url)
-            if not asyncio.run(is_migrated(place.url)):
-                raise Misconfigured(
-                    "That held no installation, so it was no back-up of one; drop what is in that database now."
-                )
-        except Misconfigured:
-            asyncio.run(end_empty(place.url))
-            raise
+        if file is not None:
+            _read(file, place.url)
+        elif not asyncio.run(_came(place.url)):
+            raise Misconfigured(NO_ROWS)
         try:
             held = asyncio.run(_settled(place.url, by=who, send=send))
         except LeewayError as error:
@@ -119,6 +116,31 @@ async def _made_ready(url: str) -> None:
         raise Misconfigured(
             "There is an installation in that database already; restore into a new one (createdb), never over another."
         )
+
+
+def _read(file: Path, url: str) -> None:
+    try:
+        with console.status("Reading the back-up…"):
+            _load(file, url)
+        if not asyncio.run(is_migrated(url)):
+            raise Misconfigured(
+                "That held no installation, so it was no back-up of one; drop what is in that database now."
+            )
+    except Misconfigured:
+        with suppress(LeewayError):  # what failed is told, not that the server is gone by now
+            asyncio.run(end_if_empty(url))
+        raise
+
+
+async def _came(url: str) -> bool:
+    """Whether rows of a back-up are there, and not only what migrations make."""
+    if not await is_migrated(url):
+        return False
+    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
+    try:
+        return bool(await database.fetch(QUERIES["businesses"]))
+    finally:
+        await database.close()
 
 
 def _load(file: Path, url: str) -> None:

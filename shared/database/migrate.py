@@ -138,11 +138,12 @@ async def ready_for(url: str, *, packs: Mapping[str, Path] | None = None) -> Non
     """Raises Unavailable while the database is closed, or lacks what this version needs. What a newer one added is no bar."""
     plan = _plan(packs or {})
     async with connected(url, answers_within_s=ANSWERS_WITHIN_S) as connection:
-        if missing := _missing(plan, await _applied(connection)):
-            raise Unavailable(LACKS.format(len(missing)))
         # In this order: a back-up is there from one moment to the next, and closed until it was seen to.
+        missing = _missing(plan, await _applied(connection))
         if why := await why_closed(connection):
             raise Unavailable(why)
+        if missing:
+            raise Unavailable(LACKS.format(len(missing)))
 
 
 async def is_migrated(url: str) -> bool:

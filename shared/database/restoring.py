@@ -16,7 +16,8 @@ from shared.errors import Misconfigured
 MARK: Final = "leeway_restoring"
 GOES_ON: Final = "A back-up is being read into the database"
 NOT_ENDED: Final = (
-    "A restore of the database was begun and not brought to its end; run: leeway restore --loaded"
+    "A restore of the database was begun and not brought to its end: run it again, or, where its rows are there, "
+    "leeway restore --loaded"
 )
 _CLOSED: Final = 4_711_926_002  # any number that is ours alone
 
@@ -48,7 +49,7 @@ async def end(database: Fetches) -> None:
     await database.fetch(f"drop schema if exists {MARK}")
 
 
-async def end_empty(url: str) -> None:
+async def end_if_empty(url: str) -> None:
     """Where no row came, services may start again, as on a new database."""
     async with connected(url) as connection:
         if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
-from leeway.backup import WHAT, server_of
+from leeway.backup import DUMP_OPTIONS, server_of
 from leeway.embedded import embedded_postgres
 from leeway.postgres_programs import program, run
 from leeway.restore import WHOLE
@@ -262,7 +262,7 @@ async def test_what_is_no_back_up_of_ours_is_not_called_one(
         await connection.execute("create table customer (id int)")
     finally:
         await connection.close()
-    command = [str(program("pg_dump", server=(await server_of(theirs))[0])), *WHAT]
+    command = [str(program("pg_dump", server=(await server_of(theirs))[0])), *DUMP_OPTIONS]
     with (tmp_path / "theirs.dump").open("wb") as writes:
         await asyncio.to_thread(run, command, theirs, reads=None, writes=writes)
     await postgres.drop_database(theirs)
@@ -275,6 +275,8 @@ async def test_what_is_no_back_up_of_ours_is_not_called_one(
 async def test_a_back_up_of_a_newer_version_is_not_left_without_a_word_about_its_replies(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
+    async with ground(database_url) as rows:
+        await rows.business()
     newer = await asyncpg.connect(database_url)
     restored = await asyncpg.connect(empty_database_url)
     there = environment(LEEWAY_DATABASE_URL=empty_database_url)
@@ -353,16 +355,27 @@ async def test_a_service_that_waits_for_the_database_starts_when_replies_were_de
 
 
 async def waits_for_the_end_of_a_restore(url: str) -> None:
-    with pytest.raises(Unavailable, match=r"not brought to its end; run: leeway restore --loaded$"):
+    with pytest.raises(
+        Unavailable,
+        match=r"^A restore of the database was begun and not brought to its end: run it again, or",
+    ):
         await ready_for(url, packs=migrations_of(load_packs()))
 
 
-KILLED_BEFORE_IT_DECIDES = """
+KILLED_AT = """
 import os, signal
 from leeway import cli, restore
-restore._settled = lambda *of, **how: os.kill(os.getpid(), signal.SIGKILL)
+restore.STEP = lambda *of, **how: os.kill(os.getpid(), signal.SIGKILL)
 cli.app()
 """
+
+
+async def killed(step: str, url: str, directory: Path) -> None:
+    command = (sys.executable, "-c", KILLED_AT.replace("STEP", step), "restore", "file.dump")
+    restoring = await asyncio.create_subprocess_exec(
+        *command, cwd=directory, env=environment(LEEWAY_DATABASE_URL=url)
+    )
+    assert await restoring.wait() == -signal.SIGKILL
 
 
 async def test_a_restore_that_was_killed_lets_no_service_start_until_replies_were_decided_about(
@@ -372,9 +385,7 @@ async def test_a_restore_that_was_killed_lets_no_service_start_until_replies_wer
         await rows.outbound(await rows.conversation())
     await backed_up(database_url, tmp_path)
     to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
-    command = (sys.executable, "-c", KILLED_BEFORE_IT_DECIDES, "restore", "file.dump")
-    restoring = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, env=to_fill)
-    assert await restoring.wait() == -signal.SIGKILL
+    await killed("_settled", empty_database_url, tmp_path)
     await waits_for_the_end_of_a_restore(empty_database_url)
     asked = await leeway("doctor", cwd=tmp_path, env=to_fill)
     assert "A restore of the database was begun and not brought to its end" in asked.out
@@ -385,12 +396,35 @@ async def test_a_restore_that_was_killed_lets_no_service_start_until_replies_wer
     assert MARK.encode() not in (tmp_path / "again.dump").read_bytes()
 
 
+async def test_a_restore_that_was_killed_before_its_rows_is_not_taken_for_done(
+    database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    """Also where migrations ran since, as a stack does that is started."""
+    async with ground(database_url) as rows:
+        await rows.outbound(await rows.conversation())
+    await backed_up(database_url, tmp_path)
+    to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
+    await killed("_load", empty_database_url, tmp_path)
+    await waits_for_the_end_of_a_restore(empty_database_url)
+    await migrate(empty_database_url, packs=migrations_of(load_packs()))
+    ended = await leeway("restore", "--loaded", cwd=tmp_path, env=to_fill)
+    assert (ended.code, "No business is there, so no back-up's rows" in ended.err) == (1, True)
+    await waits_for_the_end_of_a_restore(empty_database_url)
+    again = await leeway("restore", "file.dump", cwd=tmp_path, env=to_fill)
+    assert (again.code, "since the back-up: 1;" in again.out) == (0, True), again.err
+    await ready_for(empty_database_url, packs=migrations_of(load_packs()))
+
+
 async def test_by_hand_no_service_starts_between_the_rows_and_the_end(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
+    """Nor where the end was said too early."""
+    async with ground(database_url) as rows:
+        await rows.business()
     await backed_up(database_url, tmp_path)
     env = environment(LEEWAY_DATABASE_URL=empty_database_url)
     assert (await leeway("restore", "--prepare", cwd=tmp_path, env=env)).code == 0
+    assert (await leeway("restore", "--loaded", cwd=tmp_path, env=env)).code == 1
     major, _ = await server_of(empty_database_url)
     command = [str(program("pg_restore", server=major)), *WHOLE]
     with (tmp_path / "file.dump").open("rb") as reads:

@@ -426,8 +426,9 @@ async def test_an_account_that_is_refused_all_the_time_is_counted_and_named(web:
             assert (await web.post("/hooks/sim/bare", sim(), late_s=late_s)).status_code in (400, 401)
             assert (await web.post(SIM, sim())).status_code == 200
     assert f"{unheard} 1.0" in (await web.client.get("/metrics")).text
-    assert [(line["account"], line["why"]) for line in told if line["event"] == "webhook refused"] == [
-        ("bare", "the signature is wrong")
+    assert [(line["account"], line["in_a_row"]) for line in told if line["event"] == "webhook refused"] == [
+        ("bare", 1),
+        ("bare", 4),
     ]
 
 

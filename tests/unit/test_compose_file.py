@@ -145,7 +145,7 @@ def test_a_service_has_the_time_to_drain(service: str) -> None:
     assert Timeouts().drain <= 20
 
 
-@pytest.mark.parametrize("service", ["guard", "agent", "dispatch"])
+@pytest.mark.parametrize("service", ["ingest", "guard", "agent", "dispatch"])
 def test_how_many_processes_there_are_is_kept_where_an_upgrade_finds_it(service: str) -> None:
     """What `--scale` says holds until the next `up`."""
     assert SERVICES[service]["deploy"] == {"replicas": f"${{{service.upper()}_PROCESSES:-1}}"}

@@ -25,11 +25,12 @@ class Refusals:
         self._rows: dict[AccountId, _Row] = {}
 
     def refused(self, account: AccountId, channel: str, *, now_s: float) -> int | None:
-        """How many in a row, if it is time to say so: at the first, and then now and then."""
+        """How many in a row, if it is time to say so: when the account becomes unheard, and else now and then."""
         row = self._rows.setdefault(account, _Row(channel))
         row.in_a_row = row.in_a_row + 1 if now_s - row.last_s <= WITHIN_S else 1
         row.last_s = now_s
-        if row.told_s is not None and now_s - row.told_s < TELL_EVERY_S:
+        told = row.told_s is not None and now_s - row.told_s < TELL_EVERY_S
+        if told and row.in_a_row != IN_A_ROW:
             return None
         row.told_s = now_s
         return row.in_a_row
