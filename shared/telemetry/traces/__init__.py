@@ -5,7 +5,7 @@ person's words, name or number.
 """
 
 from importlib import import_module
-from typing import Final
+from types import ModuleType
 
 from shared.errors import Misconfigured
 from shared.settings import Settings
@@ -24,27 +24,23 @@ __all__ = [
 ]
 
 
-WRONG: Final = (
-    "One of the variables OTEL_… is wrong: {}"  # the SDK reads some when it is imported, and some later
-)
-
-
 def configured_traces(settings: Settings, *, service: str, version: str) -> Traces:
     """What the settings ask for. Raises Misconfigured when traces are wanted and their packages are not there, or take no such
     variable of theirs."""
     endpoint = settings.otlp_endpoint
     if not endpoint:
         return UNTOLD
+    try:  # the SDK reads some of its variables when it is imported, and some later
+        traces: Traces = _otel().to_collector(endpoint, service=service, version=version)
+    except ValueError as error:
+        raise Misconfigured(f"One of the variables OTEL_… is wrong: {error}") from error
+    return traces
+
+
+def _otel() -> ModuleType:
     try:
-        otel = import_module("shared.telemetry.traces.otel")
+        return import_module("shared.telemetry.traces.otel")
     except ImportError as error:
         raise Misconfigured(
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, and the packages for traces are not installed: pip install 'leeway[traces]'"
         ) from error
-    except ValueError as error:
-        raise Misconfigured(WRONG.format(error)) from error
-    try:
-        traces: Traces = otel.to_collector(endpoint, service=service, version=version)
-    except ValueError as error:
-        raise Misconfigured(WRONG.format(error)) from error
-    return traces
