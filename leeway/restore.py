@@ -3,8 +3,8 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -19,9 +19,10 @@ from leeway.terminal import console, shown
 from services.console.adapters.postgres_audit import append
 from shared.audit import Note
 from shared.database import Database, load_queries, open_pool
+from shared.database.connected import connected
 from shared.database.migrate import emptied, is_migrated, migrate
 from shared.database.pool import OWNER
-from shared.database.restoring import MARK, closed, end, end_if_empty
+from shared.database.restoring import MARK, closed, end
 from shared.digest import canonical
 from shared.errors import LeewayError, Misconfigured
 from shared.ids import BusinessId
@@ -109,6 +110,15 @@ def _closed(url: str) -> Iterator[None]:
             runner.run(opened.__aexit__(None, None, None))
 
 
+@asynccontextmanager
+async def _owned(url: str) -> AsyncIterator[Database]:
+    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
 async def _made_ready(url: str) -> None:
     """Our roles are there, and nothing else of ours. Raises Misconfigured where businesses are: nothing is written over."""
     await migrate(url, packs=migrations_of(load_packs()))
@@ -128,7 +138,7 @@ def _read(file: Path, url: str) -> None:
             )
     except Misconfigured:
         with suppress(LeewayError):  # what failed is told, not that the server is gone by now
-            asyncio.run(end_if_empty(url))
+            asyncio.run(_reopened(url))
         raise
 
 
@@ -136,11 +146,15 @@ async def _came(url: str) -> bool:
     """Whether rows of a back-up are there, and not only what migrations make."""
     if not await is_migrated(url):
         return False
-    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
-    try:
+    async with _owned(url) as database:
         return bool(await database.fetch(QUERIES["businesses"]))
-    finally:
-        await database.close()
+
+
+async def _reopened(url: str) -> None:
+    """Where no row came, services may start again, as on a new database."""
+    if not await is_migrated(url):
+        async with connected(url) as connection:
+            await end(connection)
 
 
 def _load(file: Path, url: str) -> None:
@@ -156,20 +170,14 @@ def _load(file: Path, url: str) -> None:
 async def _settled(url: str, *, by: str, send: bool) -> Counter[str]:
     """Brought up to date, replies decided about, written down; how many are held of each business."""
     await migrate(url, packs=migrations_of(load_packs()))
-    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
-    try:
+    async with _owned(url) as database:
         return await _decided(database, by=by, send=send)
-    finally:
-        await database.close()
 
 
 async def _refuse_company(url: str) -> None:
     """Services would send what waits in a back-up before it was decided about."""
-    database = await open_pool(url, size=1, timeouts=PATIENT, role=OWNER)
-    try:
+    async with _owned(url) as database:
         others = (await database.fetch(QUERIES["others"]))[0]["n"]
-    finally:
-        await database.close()
     if others:
         raise Misconfigured(
             f"Leeway works on that database just now, over {others} connections; stop its services first."

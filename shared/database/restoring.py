@@ -49,13 +49,6 @@ async def end(database: Fetches) -> None:
     await database.fetch(f"drop schema if exists {MARK}")
 
 
-async def end_if_empty(url: str) -> None:
-    """Where no row came, services may start again, as on a new database."""
-    async with connected(url) as connection:
-        if not await connection.fetchval("select to_regclass('leeway.schema_migration') is not null"):
-            await end(connection)
-
-
 async def why_closed(connection: "asyncpg.Connection[asyncpg.Record]") -> str | None:
     """Why no service may start, if so."""
     if not await connection.fetchval("select pg_try_advisory_lock_shared($1)", _CLOSED):
