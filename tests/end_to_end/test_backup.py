@@ -46,6 +46,14 @@ async def backed_up(url: str, directory: Path) -> None:
     assert made.code == 0, made.err
 
 
+async def replies_backed_up(replies: int, url: str, directory: Path) -> None:
+    """That many which are due, each in a conversation of its own, into file.dump."""
+    async with ground(url) as rows:
+        for _ in range(replies):
+            await rows.outbound(await rows.conversation())
+    await backed_up(url, directory)
+
+
 async def queued(stack: Stack) -> int:
     rows = await stack.ask("select count(*) as n from leeway.outbound where state = 'queued'")
     return int(rows[0]["n"])
@@ -337,10 +345,7 @@ async def test_nothing_is_restored_under_running_services(
 async def test_a_service_that_waits_for_the_database_starts_when_replies_were_decided_about(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    async with ground(database_url) as rows:
-        for _ in range(3):
-            await rows.outbound(await rows.conversation())
-    await backed_up(database_url, tmp_path)
+    await replies_backed_up(3, database_url, tmp_path)
     to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
     restoring = asyncio.create_task(leeway("restore", "file.dump", cwd=tmp_path, env=to_fill))
     waited = await until_ready(empty_database_url)
@@ -381,9 +386,7 @@ async def killed(step: str, url: str, directory: Path) -> None:
 async def test_a_restore_that_was_killed_lets_no_service_start_until_replies_were_decided_about(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    async with ground(database_url) as rows:
-        await rows.outbound(await rows.conversation())
-    await backed_up(database_url, tmp_path)
+    await replies_backed_up(1, database_url, tmp_path)
     to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
     await killed("_settled", empty_database_url, tmp_path)
     await waits_for_the_end_of_a_restore(empty_database_url)
@@ -400,9 +403,7 @@ async def test_a_restore_that_was_killed_before_its_rows_is_not_taken_for_done(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     """Also where migrations ran since, as a stack does that is started."""
-    async with ground(database_url) as rows:
-        await rows.outbound(await rows.conversation())
-    await backed_up(database_url, tmp_path)
+    await replies_backed_up(1, database_url, tmp_path)
     to_fill = environment(LEEWAY_DATABASE_URL=empty_database_url)
     await killed("_load", empty_database_url, tmp_path)
     await waits_for_the_end_of_a_restore(empty_database_url)
