@@ -15,20 +15,21 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from leeway import restore
 from leeway.backup import DUMP_OPTIONS, server_of
 from leeway.embedded import embedded_postgres
 from leeway.postgres_programs import program, run
 from leeway.restore import WHOLE
 from shared.database import open_pool
 from shared.database.migrate import migrate, ready_for
-from shared.database.restoring import MARK
+from shared.database.restoring import MARK, begin
 from shared.errors import Misconfigured, Unavailable
 from shared.packs import load_packs, migrations_of
 from shared.settings import Timeouts
 from tests.support.commands import environment, leeway
 from tests.support.eventually import eventually
 from tests.support.factories import ground
-from tests.support.process import Process
+from tests.support.process import Process, free_port
 from tests.support.servers import Postgres, RabbitMQ
 from tests.support.stack import ECHO, Stack
 
@@ -435,6 +436,19 @@ async def test_by_hand_no_service_starts_between_the_rows_and_the_end(
     await ready_for(empty_database_url, packs=migrations_of(load_packs()))
 
 
+async def test_what_runs_in_one_process_does_not_start_either(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    with embedded_postgres(tmp_path / "here" / "postgres") as url:
+        await migrate(url, packs=migrations_of(load_packs()))
+        connection = await asyncpg.connect(url)
+        try:
+            await begin(connection)
+        finally:
+            await connection.close()
+    ended = await leeway("up", "--data", "here", "--port", "0", cwd=tmp_path)
+    assert (ended.code, "was begun and not brought to its end" in ended.err) == (1, True), ended
+
+
 async def test_a_file_that_can_not_be_read_leaves_a_database_as_a_new_one(
     empty_database_url: str, tmp_path: Path
 ) -> None:
@@ -443,6 +457,17 @@ async def test_a_file_that_can_not_be_read_leaves_a_database_as_a_new_one(
     assert (await leeway("restore", "file.dump", cwd=tmp_path, env=env)).code == 1
     await migrate(empty_database_url, packs=migrations_of(load_packs()))
     await ready_for(empty_database_url, packs=migrations_of(load_packs()))
+
+
+def test_why_a_back_up_was_not_read_is_told_though_the_server_is_gone_by_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_room(file: Path, url: str) -> None:
+        raise Misconfigured("no room")
+
+    monkeypatch.setattr(restore, "_load", no_room)
+    with pytest.raises(Misconfigured, match="^no room$"):
+        restore._read(Path("file.dump"), f"postgresql://nobody@127.0.0.1:{free_port()}/gone")
 
 
 async def until_ready(url: str) -> set[str]:
