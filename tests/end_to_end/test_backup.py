@@ -466,7 +466,7 @@ def test_why_a_back_up_was_not_read_is_told_though_the_server_is_gone_by_then(
         raise Misconfigured("no room")
 
     monkeypatch.setattr(restore, "_load", no_room)
-    with pytest.raises(Misconfigured, match="^no room$"):
+    with pytest.raises(Misconfigured, match=r"^no room$"):
         restore._read(Path("file.dump"), f"postgresql://nobody@127.0.0.1:{free_port()}/gone")
 
 
